@@ -1,0 +1,616 @@
+"""Frozen dashboard events going out: the contract with the browser and with other programs.
+
+`EVENTS.md` is generated from these classes: each docstring's `name: meaning` lines describe its fields, and a test
+checks that none is left out. Adding an optional field keeps `PROTOCOL_VERSION`; changing a meaning raises it.
+None goes out as null and always means "unknown" or "not applicable", never 0. Hashes are text (`ids.hash_text`).
+Shares are ratios, 0 to 1. `at_ms` is in milliseconds of the Unix epoch; durations come from a monotonic clock.
+Imports only `ids` and `observations`.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from .ids import GroupIdx, Rank, RequestId, ServerId
+from .observations import Origin, Outcome
+
+PROTOCOL_VERSION = 1
+
+Basis = Literal["engine", "counter", "usage", "clock", "inferred", "modelled"]
+"""Where a figure comes from: the server said so for this request (engine), its counters, the response's usage, the
+dashboard's own clock, hashes that the dashboard matched (inferred), or the embedded engine's timing (modelled)."""
+
+CellState = Literal["reused", "computed", "partial", "decode", "pending"]
+
+# --- records: what requests, servers and rates look like wherever they appear -----------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One sentence on what happened to a request's prefix, and the numbers in it.
+
+    code: which of the closed list of causes it is.
+    text: the sentence, in English.
+    detail: a second, smaller sentence: why, or what to change; null where there is nothing to add.
+    params: the numbers and words of the sentence by name, for other languages.
+    """
+
+    code: str
+    text: str
+    detail: str | None = None
+    params: dict[str, int | float | str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """One proxied request. Flat; null where unknown.
+
+    id: issued by the dashboard.
+    server: base URL of the server it went to.
+    rank: data-parallel engine that served it.
+    model: as the client named it.
+    at_ms: when its last byte was sent to the server.
+    origin: who sent it: the page, another client, or the demo's scenario.
+    endpoint: path it was sent to.
+    streamed: whether the client asked for a stream.
+    label: start of the last user message, where this request's text may be shown.
+    outcome: how it ended; null while it runs.
+    status: HTTP status of the response.
+    error: what went wrong, in a sentence; null where nothing did.
+    prompt_tokens: length of the prompt in tokens.
+    cached_tokens: prompt tokens taken from the prefix cache.
+    predicted_cached_tokens: forecast of cached_tokens, as of the send.
+    completion_tokens: tokens generated.
+    block_size: tokens a block.
+    prompt_blocks: blocks of the prompt, the partial tail included ("of M blocks").
+    reusable_blocks: at most this many can be reused: floor((prompt_tokens - 1) / block_size).
+    reused_blocks: blocks taken from the prefix cache ("N of M").
+    ttft_ms: time to first token by the dashboard's clock; null for calls that are not streamed.
+    answer_ttft_ms: time to the first token of the answer, where reasoning came before it.
+    engine_ttft_ms: time to first token by the server's own clock.
+    queue_ms: time in the server's waiting queue.
+    e2e_ms: time to the end of the response, by the dashboard's clock.
+    salted: whether the request carries a cache salt.
+    cold: whether the page made that salt, to be sure of a cold start.
+    reference_id: the request to compare this one's first-token time with: cold, and of about the same length.
+    reference_ttft_ms: that request's ttft_ms.
+    verdict: one sentence; null until there is enough to say.
+    basis: by field, where its figure comes from.
+    """
+
+    id: RequestId
+    server: ServerId
+    rank: Rank | None
+    model: str | None
+    at_ms: float
+    origin: Origin
+    endpoint: str
+    streamed: bool
+    label: str | None = None
+    outcome: Outcome | None = None
+    status: int | None = None
+    error: str | None = None
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    predicted_cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    block_size: int | None = None
+    prompt_blocks: int | None = None
+    reusable_blocks: int | None = None
+    reused_blocks: int | None = None
+    ttft_ms: float | None = None
+    answer_ttft_ms: float | None = None
+    engine_ttft_ms: float | None = None
+    queue_ms: float | None = None
+    e2e_ms: float | None = None
+    salted: bool = False
+    cold: bool = False
+    reference_id: RequestId | None = None
+    reference_ttft_ms: float | None = None
+    verdict: Verdict | None = None
+    basis: dict[str, Basis] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTable:
+    """A request's logical block table, columnar, in the order of the prompt: one entry a block.
+
+    block_size: tokens a full block.
+    hash: block hash; null for the partial tail and where the hash isn't known.
+    tokens: tokens in the block.
+    state: reused, computed, partial (the tail, never cached), decode (filled by generated tokens), or pending.
+    basis: where the states come from.
+    """
+
+    block_size: int
+    hash: tuple[str | None, ...]
+    tokens: tuple[int, ...]
+    state: tuple[CellState, ...]
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSummary:
+    """A request in a snapshot: its record and its block table.
+
+    record: the request.
+    block_table: its blocks; null where they aren't known.
+    """
+
+    record: RequestRecord
+    block_table: BlockTable | None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockColumns:
+    """Every resident block of one server and rank, columnar, without text.
+
+    server: base URL.
+    rank: data-parallel engine.
+    block_size: tokens a block; null while no block is known.
+    event_seq: sequence number of the last KV-event batch in it; null where none came.
+    hash: block hash.
+    parent_row: row of the parent block in these columns; null for a first block and where the parent isn't resident.
+    depth: position in the prompt, in blocks, from 0; null where the chain's start isn't known.
+    tokens: tokens in the block; 0 for a sparse block, of which only the hash is known.
+    group: KV cache group.
+    medium: where it lies: "GPU", "CPU" or another tier.
+    copies: copies of it, as far as events tell.
+    requests: kept requests whose block table holds it.
+    reuses: times that a request reused it.
+    stored_ms: when it was stored.
+    """
+
+    server: ServerId
+    rank: Rank
+    block_size: int | None
+    event_seq: int | None
+    hash: tuple[str, ...] = ()
+    parent_row: tuple[int | None, ...] = ()
+    depth: tuple[int | None, ...] = ()
+    tokens: tuple[int, ...] = ()
+    group: tuple[GroupIdx, ...] = ()
+    medium: tuple[str, ...] = ()
+    copies: tuple[int, ...] = ()
+    requests: tuple[int, ...] = ()
+    reuses: tuple[int, ...] = ()
+    stored_ms: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamHealth:
+    """The health of one rank's KV-event stream.
+
+    rank: data-parallel engine.
+    state: connecting, connected, silent (nothing heard although prompts flow), disconnected, off.
+    coverage: complete, partial (some history is missing), or none: how far the block picture can be trusted.
+    endpoint: address subscribed to.
+    message: what is wrong and what to do; null while all is well.
+    wire_form: the form of the events: array or map.
+    last_seq: sequence number of the last batch.
+    last_batch_ms: when it came.
+    batches: batches applied.
+    blocks_stored: blocks announced as stored or reused.
+    blocks_removed: blocks announced as removed.
+    gaps: times that a sequence number was missed.
+    replayed: batches recovered by replay.
+    lost: batches that replay couldn't recover.
+    orphans: resident blocks whose chain's start isn't known.
+    unknown_removes: removals of blocks that weren't resident.
+    malformed: KV-event messages or events that couldn't be decoded.
+    unknown_types: events of a type that isn't known.
+    restarts: times that the sequence went back to its start.
+    replay_available: whether the replay socket answers; null until tried.
+    """
+
+    rank: Rank
+    state: Literal["connecting", "connected", "silent", "disconnected", "off"]
+    coverage: Literal["complete", "partial", "none"]
+    endpoint: str | None = None
+    message: str | None = None
+    wire_form: Literal["array", "map"] | None = None
+    last_seq: int | None = None
+    last_batch_ms: float | None = None
+    batches: int = 0
+    blocks_stored: int = 0
+    blocks_removed: int = 0
+    gaps: int = 0
+    replayed: int = 0
+    lost: int = 0
+    orphans: int = 0
+    unknown_removes: int = 0
+    malformed: int = 0
+    unknown_types: int = 0
+    restarts: int = 0
+    replay_available: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRecord:
+    """One server as the dashboard knows it.
+
+    id: base URL.
+    state: up, down, not_vllm (something else answers there), unauthorized, or unknown (not asked yet).
+    message: what is wrong and what to do; null while all is well.
+    version: vLLM's version.
+    models: names it serves.
+    max_model_len: longest context in tokens.
+    embedded: it is PrefixScope's embedded engine: exact block accounting, modelled timing.
+    profile: the embedded engine's timing profile.
+    block_size: tokens a block.
+    num_gpu_blocks: blocks in the pool, the null block included.
+    prefix_caching: whether prefix caching is on.
+    usage_details: whether responses say their cached tokens; null until one was seen.
+    metrics_state: ok, failed, or unknown (not read yet).
+    metrics_message: why metrics can't be read, and what to do.
+    metrics_at_ms: when they were last read.
+    malformed_metrics: lines or pages of metrics that couldn't be read.
+    malformed_sse: frames of proxied streams that couldn't be read; they were passed on all the same.
+    streams: health of the KV-event stream of each rank.
+    """
+
+    id: ServerId
+    state: Literal["up", "down", "not_vllm", "unauthorized", "unknown"] = "unknown"
+    message: str | None = None
+    version: str | None = None
+    models: tuple[str, ...] = ()
+    max_model_len: int | None = None
+    embedded: bool = False
+    profile: str | None = None
+    block_size: int | None = None
+    num_gpu_blocks: int | None = None
+    prefix_caching: bool | None = None
+    usage_details: bool | None = None
+    metrics_state: Literal["ok", "failed", "unknown"] = "unknown"
+    metrics_message: str | None = None
+    metrics_at_ms: float | None = None
+    malformed_metrics: int = 0
+    malformed_sse: int = 0
+    streams: tuple[StreamHealth, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RateReading:
+    """One hit rate by one reading, with its numerator and denominator.
+
+    window: last_request, since_mark, last_minute, last_1000_requests, or lifetime (the server's).
+    basis: counter, usage, or inferred (the forecast).
+    hit_tokens: prompt tokens that hit.
+    query_tokens: prompt tokens that were looked up.
+    ratio: hit_tokens / query_tokens; null where nothing was looked up.
+    requests: requests in it, where the reading knows.
+    since_ms: start of the window.
+    """
+
+    window: Literal["last_request", "since_mark", "last_minute", "last_1000_requests", "lifetime"]
+    basis: Basis
+    hit_tokens: int
+    query_tokens: int
+    ratio: float | None
+    requests: int | None = None
+    since_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsPoint:
+    """One scrape, pooled over the server's engines. Null: not exported by this server.
+
+    at_ms: when it was read.
+    running: requests running.
+    waiting: requests waiting.
+    kv_usage_ratio: share of the pool held by running requests (blocks that are only cached don't count).
+    query_tokens: lifetime prompt tokens looked up.
+    hit_tokens: lifetime prompt tokens that hit.
+    prompt_tokens: lifetime prompt tokens.
+    generation_tokens: lifetime tokens generated.
+    preemptions: lifetime preemptions.
+    """
+
+    at_ms: float
+    running: float | None = None
+    waiting: float | None = None
+    kv_usage_ratio: float | None = None
+    query_tokens: float | None = None
+    hit_tokens: float | None = None
+    prompt_tokens: float | None = None
+    generation_tokens: float | None = None
+    preemptions: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioState:
+    """Where the demo's own scenario is.
+
+    step: step being shown, from 1; 0 before the first.
+    steps: steps in all.
+    caption: what happens in it.
+    running: false once it ended or a person stopped it.
+    """
+
+    step: int
+    steps: int
+    caption: str
+    running: bool
+
+
+# --- events ----------------------------------------------------------------------------------------------------------
+
+
+class Event:
+    """The base of all events. `type` is its name on the wire, a noun and a past participle."""
+
+    type: ClassVar[str]
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hello(Event):
+    """The first message on every connection.
+
+    product: "prefixscope".
+    version: the dashboard's version.
+    instance: changes with every start of the dashboard; sequence numbers count within one.
+    backlog_events: events kept for a client that resumes from a sequence number.
+    demo: whether this is the demo, with the embedded engine.
+    show_prompts: whether the text of every request is shown, not only of the page's own.
+    """
+
+    type: ClassVar[str] = "hello"
+    product: str
+    version: str
+    instance: str
+    backlog_events: int
+    demo: bool
+    show_prompts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot(Event):
+    """Everything that is known, as of the envelope's seq; later events build on it.
+
+    servers: every server.
+    requests: kept requests, newest first, at most as many as the settings allow in a snapshot.
+    blocks: resident blocks, an entry for each server and rank.
+    rates: hit rates by server.
+    metrics: recent scrapes by server, oldest first.
+    scenario: the demo's scenario; null where there is none.
+    """
+
+    type: ClassVar[str] = "snapshot"
+    servers: tuple[ServerRecord, ...]
+    requests: tuple[RequestSummary, ...]
+    blocks: tuple[BlockColumns, ...]
+    rates: dict[ServerId, tuple[RateReading, ...]]
+    metrics: dict[ServerId, tuple[MetricsPoint, ...]]
+    scenario: ScenarioState | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStartedEvent(Event):
+    """A request was sent to the server.
+
+    record: the request.
+    """
+
+    type: ClassVar[str] = "request.started"
+    record: RequestRecord
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFirstTokenEvent(Event):
+    """A request's first token arrived.
+
+    record: the request.
+    """
+
+    type: ClassVar[str] = "request.first_token"
+    record: RequestRecord
+
+
+@dataclass(frozen=True, slots=True)
+class RequestJoined(Event):
+    """A request's block table became known, or changed.
+
+    record: the request.
+    block_table: its blocks.
+    """
+
+    type: ClassVar[str] = "request.joined"
+    record: RequestRecord
+    block_table: BlockTable
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFinished(Event):
+    """A request ended well; its record is final, its block table too.
+
+    record: the request.
+    block_table: its blocks; null where they aren't known.
+    """
+
+    type: ClassVar[str] = "request.finished"
+    record: RequestRecord
+    block_table: BlockTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFailed(Event):
+    """A request ended in any other way: `record.outcome` and `record.error` say how.
+
+    record: the request.
+    block_table: its blocks; null where they aren't known.
+    """
+
+    type: ClassVar[str] = "request.failed"
+    record: RequestRecord
+    block_table: BlockTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksStored(Event):
+    """Consecutive blocks are now in the prefix cache. Columnar.
+
+    hash: block hashes, in the order of the prompt.
+    parent: hash of the block before the first of them; null where the first is a prompt's first block.
+    depth: position of the first of them in the prompt, in blocks, from 0; null where it isn't known.
+    tokens: tokens in each block; null for a sparse store, of which only the hashes are known.
+    group: KV cache group.
+    medium: where they lie.
+    copies: copies of each block after this event.
+    request: the request that caused it, where it is known.
+    event_seq: sequence number of the KV-event batch.
+    """
+
+    type: ClassVar[str] = "blocks.stored"
+    hash: tuple[str, ...]
+    parent: str | None
+    depth: int | None
+    tokens: int | None
+    group: GroupIdx
+    medium: str
+    copies: tuple[int, ...]
+    request: RequestId | None
+    event_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksReused(Event):
+    """A request took blocks from the prefix cache.
+
+    request: the request.
+    hash: block hashes, in the order of the prompt.
+    """
+
+    type: ClassVar[str] = "blocks.reused"
+    request: RequestId | None
+    hash: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksRemoved(Event):
+    """A copy of each of these blocks left the prefix cache.
+
+    hash: block hashes, in the order of removal.
+    copies: copies of each that are left; 0: the block is gone.
+    group: KV cache group.
+    medium: where they lay.
+    event_seq: sequence number of the KV-event batch.
+    """
+
+    type: ClassVar[str] = "blocks.removed"
+    hash: tuple[str, ...]
+    copies: tuple[int, ...]
+    group: GroupIdx
+    medium: str
+    event_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksCleared(Event):
+    """No block of this server and rank is resident any more.
+
+    reason: reset (the server emptied its cache), restarted, disconnected, or resynced (a fresh picture follows).
+    blocks: blocks that were resident until now.
+    """
+
+    type: ClassVar[str] = "blocks.cleared"
+    reason: Literal["reset", "restarted", "disconnected", "resynced"]
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsSampledEvent(Event):
+    """The server's metrics were read.
+
+    point: the reading, pooled over the server's engines.
+    engines: the same for each `engine` label.
+    """
+
+    type: ClassVar[str] = "metrics.sampled"
+    point: MetricsPoint
+    engines: dict[str, MetricsPoint]
+
+
+@dataclass(frozen=True, slots=True)
+class HitRateUpdated(Event):
+    """Hit rates changed.
+
+    rates: every reading of every window that has one.
+    """
+
+    type: ClassVar[str] = "hit_rate.updated"
+    rates: tuple[RateReading, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerChanged(Event):
+    """What is known of a server changed.
+
+    server: the server.
+    """
+
+    type: ClassVar[str] = "server.changed"
+    server: ServerRecord
+
+
+@dataclass(frozen=True, slots=True)
+class StreamGapped(Event):
+    """KV-event batches were missed.
+
+    first_seq: first batch missed.
+    last_seq: last batch missed.
+    recovered: how many of them replay brings back.
+    """
+
+    type: ClassVar[str] = "stream.gapped"
+    first_seq: int
+    last_seq: int
+    recovered: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamResynced(Event):
+    """The block picture is complete again after a gap.
+
+    last_seq: last batch applied.
+    """
+
+    type: ClassVar[str] = "stream.resynced"
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioAdvanced(Event):
+    """The demo's own scenario took a step or stopped.
+
+    scenario: where it is.
+    """
+
+    type: ClassVar[str] = "scenario.advanced"
+    scenario: ScenarioState
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """An event on its way to the hub, with what its envelope says besides. The hub numbers it.
+
+    at_ms: when.
+    server: whose event it is; null for the dashboard's own.
+    rank: which of the server's engines; null where it is the whole server's.
+    basis: where the event's claims come from, where one word says it.
+    """
+
+    event: Event
+    at_ms: float
+    server: ServerId | None = None
+    rank: Rank | None = None
+    basis: Basis | None = None
+
+
+EVENT_TYPES: dict[str, type[Event]] = {
+    event_class.type: event_class
+    for event_class in (
+        Hello, Snapshot, RequestStartedEvent, RequestFirstTokenEvent, RequestJoined, RequestFinished, RequestFailed,
+        BlocksStored, BlocksReused, BlocksRemoved, BlocksCleared, MetricsSampledEvent, HitRateUpdated, ServerChanged,
+        StreamGapped, StreamResynced, ScenarioAdvanced,
+    )
+}  # fmt: skip

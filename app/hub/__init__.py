@@ -1,0 +1,1 @@
+"""IO out: numbers events, keeps the recent ones, and fans them out. Knows nothing of blocks."""

@@ -1,0 +1,167 @@
+"""The table of settings: name, default, help. Parsed from a mapping that is passed in; nothing is read on import.
+
+Each setting is the environment variable `PREFIXSCOPE_<NAME>` and, where a command has it, the flag `--<name>`.
+The README shows this table, and a test compares the two.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+from .errors import SettingsError
+
+Mode = Literal["off", "observe", "enrich"]
+ENVIRONMENT_PREFIX = "PREFIXSCOPE_"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A row of the table. `default` is text, as it would stand in the environment; "" means "not set"."""
+
+    name: str
+    default: str
+    help: str
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("host", "127.0.0.1", "address to listen on"),
+    Setting("port", "8080", "port to listen on"),
+    Setting("vllm", "", "base URL of the vLLM server, for example http://127.0.0.1:8000"),
+    Setting("kv_events", "", "address of its KV events; not set: its host on port 5557"),
+    Setting("kv_replay", "", "address of its KV-event replay; not set: its host on port 5558"),
+    Setting("kv_topic", "", "topic prefix to subscribe to; empty: all"),
+    Setting("mode", "observe", "what is added to proxied requests: off, observe or enrich (demo: enrich)"),
+    Setting("vllm_api_key", "", "key that the vLLM server demands; never shown or logged"),
+    Setting("show_prompts", "false", "show the text of every request, not only of the page's own (demo: true)"),
+    Setting("scrape_interval_s", "1", "seconds between two readings of /metrics"),
+    Setting("scrape_timeout_s", "5", "seconds after which a reading of /metrics is given up"),
+    Setting("connect_timeout_s", "5", "seconds to reach a server"),
+    Setting("read_timeout_s", "600", "seconds without a byte after which a proxied response is given up"),
+    Setting("max_streams", "1000", "requests proxied at once; above it: 503 with Retry-After"),
+    Setting("max_body_bytes", "104857600", "largest request body that is passed on"),
+    Setting("max_sse_line_bytes", "67108864", "longest stream line that is read; longer ones pass unread"),
+    Setting("max_tokenize_bytes", "4194304", "largest request body whose prompt is tokenised"),
+    Setting("max_requests", "10000", "requests kept"),
+    Setting("max_snapshot_requests", "200", "requests in a snapshot"),
+    Setting("max_blocks", "2000000", "resident blocks kept a server and rank"),
+    Setting(
+        "max_removed_blocks", "200000", "removed blocks remembered a server and rank, for forecasts as of the past"
+    ),
+    Setting("max_metrics_points", "900", "metrics readings kept a server"),
+    Setting("max_backlog_events", "20000", "events kept for browsers that resume"),
+    Setting("max_client_queue_events", "5000", "events waiting for one browser; above it: a fresh snapshot instead"),
+    Setting("max_clients", "1000", "browsers connected at once"),
+    Setting("max_kv_message_bytes", "67108864", "largest KV-event message that is read"),
+    Setting("kv_receive_hwm", "100000", "KV-event messages waiting to be read; above it the oldest gap is replayed"),
+    Setting("heartbeat_s", "15", "seconds between heartbeats to a browser"),
+    Setting("shutdown_grace_s", "10", "seconds that running streams get to end on shutdown"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The parsed table; the fields are its names. None is "not set"."""
+
+    host: str
+    port: int
+    vllm: str | None
+    kv_events: str | None
+    kv_replay: str | None
+    kv_topic: str
+    mode: Mode
+    vllm_api_key: str | None
+    show_prompts: bool
+    scrape_interval_s: float
+    scrape_timeout_s: float
+    connect_timeout_s: float
+    read_timeout_s: float
+    max_streams: int
+    max_body_bytes: int
+    max_sse_line_bytes: int
+    max_tokenize_bytes: int
+    max_requests: int
+    max_snapshot_requests: int
+    max_blocks: int
+    max_removed_blocks: int
+    max_metrics_points: int
+    max_backlog_events: int
+    max_client_queue_events: int
+    max_clients: int
+    max_kv_message_bytes: int
+    kv_receive_hwm: int
+    heartbeat_s: float
+    shutdown_grace_s: float
+
+
+def load_settings(environment: Mapping[str, str], overrides: Mapping[str, str | None] | None = None) -> Settings:
+    """Settings from `PREFIXSCOPE_*` entries of `environment`; entries of `overrides` that aren't None win.
+
+    Raises SettingsError, naming the setting and what it accepts, for a value that can't be used and for a
+    `PREFIXSCOPE_*` name that isn't in the table.
+    """
+    names = {setting.name for setting in SETTINGS}
+    for variable in environment:
+        if variable.startswith(ENVIRONMENT_PREFIX) and variable.removeprefix(ENVIRONMENT_PREFIX).lower() not in names:
+            raise SettingsError(f"{variable} is not a setting", hint="See the table of settings in the README.")
+    parsed: dict[str, Any] = {}
+    for setting in SETTINGS:
+        text = environment.get(ENVIRONMENT_PREFIX + setting.name.upper(), setting.default)
+        override = (overrides or {}).get(setting.name)
+        if override is not None:
+            text = override
+        parsed[setting.name] = _parse(setting.name, text.strip())
+    return Settings(**parsed)
+
+
+def _parse(name: str, text: str) -> object:
+    field_type = _FIELD_TYPES[name]
+    if not text and type(None) in get_args(field_type):
+        return None
+    for kind, parser in _PARSERS.items():
+        if kind == field_type or kind in get_args(field_type):
+            try:
+                return parser(text)
+            except ValueError as error:
+                raise SettingsError(f"{name}: {text!r} is not {error}", hint=_HELP[name]) from None
+    raise AssertionError(f"no parser for setting {name}")
+
+
+def _port_or_count(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError("a whole number of 0 or more")
+    return int(text)
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise ValueError("a number above 0")
+    return value
+
+
+def _truth(text: str) -> bool:
+    if text.lower() in ("1", "true", "yes", "on"):
+        return True
+    if text.lower() in ("", "0", "false", "no", "off"):
+        return False
+    raise ValueError("true or false")
+
+
+def _mode(text: str) -> str:
+    if text not in get_args(Mode):
+        raise ValueError("off, observe or enrich")
+    return text
+
+
+_PARSERS: dict[object, Callable[[str], object]] = {
+    Mode: _mode,
+    bool: _truth,
+    int: _port_or_count,
+    float: _positive,
+    str: str,
+}
+_FIELD_TYPES = {f.name: f.type for f in fields(Settings)}
+_HELP = {setting.name: setting.help for setting in SETTINGS}

@@ -1,0 +1,1 @@
+"""Bytes to values and back. Pure: imports no IO, no clock, no logger and no framework."""
