@@ -69,7 +69,7 @@ def type_text(annotation: object) -> str:
         (r"\bdict\[", "object["),
         (r" \| ", " or "),
     ):
-        text = re.sub(pattern, replacement, text)  # type: ignore[arg-type]
+        text = re.sub(pattern, replacement, text)
     return text
 
 
@@ -93,8 +93,8 @@ def events_markdown() -> str:
         events.RequestRecord, events.Verdict, events.BlockTable, events.RequestSummary, events.BlockColumns,
         events.ServerRecord, events.StreamHealth, events.RateReading, events.MetricsPoint, events.ScenarioState,
     )  # fmt: skip
-    for cls in records:
-        parts.append(f"## {cls.__name__}\n\n{summary(cls)}\n\n{field_rows(cls)}\n")
+    for record in records:
+        parts.append(f"## {record.__name__}\n\n{summary(record)}\n\n{field_rows(record)}\n")
     return "\n".join(parts)
 
 
