@@ -1,19 +1,20 @@
 # The commands of the README. Every target installs what it lacks; none needs anything done by hand before.
 #   make demo       the dashboard with the embedded engine, on http://127.0.0.1:8080
-#   make test       every test but those that need a real vLLM server
-#   make vllm-test  a real vLLM on the CPU, and the tests against it
+#   make test       every test but those that need a real vLLM server, linters and the type check
+#   make vllm-test  a real vLLM on the CPU from packages, and the tests against it
 
 PYTHON ?= python3
 BIN := .venv/bin
 HOST ?= 127.0.0.1
 PORT ?= 8080
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes
 RUN_STAMP := .venv/.installed-$(shell cksum < requirements.txt | cut -d' ' -f1)
 DEV_STAMP := .venv/.installed-dev-$(shell cat requirements.txt requirements-dev.txt | cksum | cut -d' ' -f1)
 
-.PHONY: demo install dev lint types unit js browser test vllm-test bench lock golden clean
+.PHONY: demo install dev system lint types py js test vllm-test bench golden screenshots lock clean
 
 demo: install
-	$(BIN)/python -m app demo --host $(HOST) --port $(PORT)
+	@$(BIN)/python -m app demo --host $(HOST) --port $(PORT)
 
 install: $(RUN_STAMP)
 
@@ -21,12 +22,23 @@ dev: $(DEV_STAMP)
 
 $(RUN_STAMP):
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
-	touch $@
+	$(PIP) -r requirements.txt
+	@touch $@
 
 $(DEV_STAMP): $(RUN_STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt -r requirements-dev.txt
-	touch $@
+	$(PIP) -r requirements.txt -r requirements-dev.txt
+	@touch $@
+
+# What the tests need from Debian: a browser, and Node.js for the tests of the page's modules.
+system:
+	@missing=""; \
+	command -v chromium > /dev/null || missing="$$missing chromium"; \
+	command -v node > /dev/null || missing="$$missing nodejs"; \
+	fc-list 2> /dev/null | grep -qi "cjk" || missing="$$missing fontconfig fonts-noto-cjk"; \
+	if [ -n "$$missing" ]; then \
+		run=""; [ "$$(id -u)" = 0 ] || run=sudo; \
+		$$run apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$run apt-get install -y -qq --no-install-recommends $$missing > /dev/null; \
+	fi
 
 lint: dev
 	$(BIN)/ruff check .
@@ -35,5 +47,30 @@ lint: dev
 types: dev
 	$(BIN)/mypy
 
+py: dev system
+	$(BIN)/pytest --ignore tests/vllm
+
+js: system
+	node --test tests/js/*.test.js
+
+test: lint types js py
+
+vllm-test: dev system
+	$(BIN)/python -m scripts.real_vllm setup
+	$(BIN)/pytest tests/vllm
+
 golden: dev
 	$(BIN)/python -m scripts.write_contract
+
+# Current releases, pinned with hashes. uv resolves for every platform at once.
+lock:
+	test -x .venv-lock/bin/uv || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install -q uv; }
+	for name in requirements requirements-dev; do \
+		.venv-lock/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+			--quiet --upgrade $$name.in -o $$name.txt; \
+	done
+	.venv-lock/bin/uv pip compile --no-deps --universal --python-version 3.11 --generate-hashes --no-header \
+		--no-emit-index-url --quiet requirements-vllm.in -o requirements-vllm.txt
+
+clean:
+	rm -rf .venv .venv-lock .mypy_cache .ruff_cache .hypothesis artifacts build dist

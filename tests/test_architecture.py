@@ -1,0 +1,102 @@
+"""The arrows of the design, checked on the imports of every module in app/."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+APP = Path(__file__).parent.parent / "app"
+MODULES = sorted(APP.rglob("*.py"))
+
+PURE = ("wire", "model")
+PURE_STDLIB = {
+    "__future__", "abc", "array", "base64", "bisect", "collections", "dataclasses", "enum", "functools", "gzip",
+    "hashlib", "heapq", "hmac", "itertools", "json", "math", "operator", "re", "statistics", "string", "struct",
+    "types", "typing", "zlib",
+}  # fmt: skip
+PURE_LIBRARIES = {"msgspec", "prometheus_client"}
+CLIENTS = {"httpx", "aiohttp", "zmq", "httpcore", "requests", "urllib"}
+FRAMEWORKS = {"fastapi", "starlette", "uvicorn", "jinja2", "websockets"}
+
+MAY_IMPORT = {
+    "wire": {"ids", "observations", "events", "errors"},
+    "model": {"ids", "observations", "events", "errors"},
+    "hub": {"ids", "events", "errors", "wire", "sources.clock"},
+    "sources": {"ids", "observations", "events", "errors", "settings", "wire"},
+    "web": {"ids", "events", "observations", "errors", "settings", "hub", "runtime", "sources", "model", "wire"},
+    "engine": set[str](),
+}
+"""For each package of app/, what else in app/ it may import: the arrows point one way."""
+
+
+def imports(path: Path) -> tuple[set[str], set[str]]:
+    """(top-level names imported from outside, dotted names inside app/) of one file."""
+    outside: set[str] = set()
+    inside: set[str] = set()
+    here = path.relative_to(APP).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            outside |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            if node.level == 0:
+                outside.add((node.module or "").split(".")[0])
+                continue
+            base = here[: len(here) - (node.level - 1)]
+            if node.module:
+                inside.add(".".join((*base, *node.module.split("."))))
+            else:
+                inside |= {".".join((*base, alias.name)) for alias in node.names}
+    return outside, inside
+
+
+def module_id(path: Path) -> str:
+    return str(path.relative_to(APP))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_id)
+def test_imports_inside_the_package_are_relative(path: Path) -> None:
+    outside, _ = imports(path)
+    assert "app" not in outside
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.relative_to(APP).parts[0] in PURE], ids=module_id)
+def test_pure_packages_import_no_io(path: Path) -> None:
+    outside, _ = imports(path)
+    assert outside <= PURE_STDLIB | PURE_LIBRARIES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_id)
+def test_arrows_point_one_way(path: Path) -> None:
+    package = path.relative_to(APP).parts[0]
+    if package not in MAY_IMPORT:
+        return
+    _, inside = imports(path)
+    allowed = MAY_IMPORT[package] | {package}
+    wrong = {
+        name
+        for name in inside
+        if not any(name == prefix or name.startswith(f"{prefix}.") for prefix in allowed if prefix)
+    }
+    # `from .. import __version__` names the package itself.
+    assert wrong <= {"__version__"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_id)
+def test_only_sources_and_the_engine_import_clients(path: Path) -> None:
+    package = path.relative_to(APP).parts[0]
+    outside, _ = imports(path)
+    if package not in {"sources", "engine", "runtime.py", "scenario.py", "__main__.py"}:
+        assert not outside & CLIENTS
+    if package in {"hub", "sources", "model", "wire"}:
+        assert not outside & FRAMEWORKS
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_id)
+def test_the_dashboard_never_imports_vllm(path: Path) -> None:
+    outside, _ = imports(path)
+    assert "vllm" not in outside
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_id)
+def test_every_module_says_what_it_is_for(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text()))
