@@ -1,0 +1,40 @@
+import pytest
+
+from app.errors import SettingsError
+from app.settings import SETTINGS, load_settings
+from tests.processes import ROOT
+
+
+def test_the_defaults_parse() -> None:
+    settings = load_settings({})
+    assert (settings.host, settings.port, settings.mode, settings.vllm) == ("127.0.0.1", 8080, "observe", None)
+
+
+def test_the_environment_is_read_and_an_override_wins() -> None:
+    environment = {"PREFIXSCOPE_PORT": "9000", "PREFIXSCOPE_SHOW_PROMPTS": "yes", "HOME": "/"}
+    settings = load_settings(environment, {"port": "9001", "vllm": None})
+    assert settings.port == 9001
+    assert settings.show_prompts is True
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("PORT", "-1"), ("PORT", "x"), ("MODE", "loud"), ("SCRAPE_INTERVAL_S", "0"), ("SHOW_PROMPTS", "maybe"),
+     ("READ_TIMEOUT_S", "nan"), ("MAX_REQUESTS", "")],
+)  # fmt: skip
+def test_a_bad_value_is_named(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=name.lower()) as caught:
+        load_settings({f"PREFIXSCOPE_{name}": value})
+    assert caught.value.hint
+
+
+def test_a_name_that_is_no_setting_is_refused() -> None:
+    with pytest.raises(SettingsError, match="PREFIXSCOPE_PROT"):
+        load_settings({"PREFIXSCOPE_PROT": "80"})
+
+
+def test_the_readme_shows_the_table() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for setting in SETTINGS:
+        default = f"`{setting.default}`" if setting.default else ""
+        assert f"| `{setting.name}` | {default} | {setting.help} |" in readme
