@@ -2,22 +2,47 @@
 
 A step is what vLLM does in one forward pass: schedule running and waiting requests within the token budget, allocate
 and cache their blocks, compute, sample. `EngineCore.step` does all of it at once and says how long it would take;
-whoever drives the core lets that time pass before it shows the step's tokens and events to anyone.
+whoever drives the core lets that time pass before it shows the step's tokens and events to anyone:
+
+    while (result := core.step(now_s())) is not None:
+        sleep(result.duration_ms / 1000)
+        publish(result.events, result.progress)
+
+Requests that a step finishes hold their blocks until the step's time is over: until `settle`, or the next `step`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Literal
 
-from .block_hash import BlockDigest
-from .profiles import INSTANT, TimingProfile
+from .block_pool import BlockPool
+from .cache_events import BlocksCleared, BlocksRemoved, BlocksStored, CacheEvent
+from .cache_manager import CacheManager
+from .profiles import INSTANT, StepWork, TimingProfile
+from .request import CoreRequest, RequestState
+from .scheduler import Schedule, Scheduler
 
-FinishReason = Literal["stop", "length", "abort"]
+__all__ = [
+    "BlocksCleared",
+    "BlocksRemoved",
+    "BlocksStored",
+    "CacheEvent",
+    "CoreConfig",
+    "CoreGauges",
+    "CoreRequest",
+    "EngineCore",
+    "FinishReason",
+    "NextToken",
+    "Progress",
+    "StepResult",
+]
 
-NextToken = Callable[["CoreRequest", int], int]
+FinishReason = Literal["stop", "length"]
+
+NextToken = Callable[[CoreRequest, int], int]
 """Supplies what is sampled: `next_token(request, position)` is the id of output token `position` (0 for the first).
 
-It must be deterministic: the same request and position give the same id, also after a preemption.
+It is asked once for each. Reuse never changes output, so it must not depend on anything but request and position.
 """
 
 
@@ -27,7 +52,7 @@ class CoreConfig:
 
     num_gpu_blocks: int
     block_size: int
-    max_num_batched_tokens: int = 8192
+    max_num_batched_tokens: int = 2048
     max_num_seqs: int = 256
     max_model_len: int = 32768
     enable_prefix_caching: bool = True
@@ -35,67 +60,18 @@ class CoreConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class CoreRequest:
-    """One request as the engine sees it: token ids.
-
-    `full_report` is `kv_cache_report_mode: full`. `skip_reading_cache` (prompt_logprobs) looks nothing up but stores.
-    A token of `stop_token_ids` ends the request once it is sampled; it counts as an output token.
-    """
-
-    request_id: str
-    prompt_token_ids: tuple[int, ...]
-    max_tokens: int
-    cache_salt: str | None = None
-    lora_name: str | None = None
-    lora_path: str | None = None
-    session_id: str | None = None
-    full_report: bool = False
-    skip_reading_cache: bool = False
-    stop_token_ids: frozenset[int] = field(default_factory=frozenset)
-
-
-@dataclass(frozen=True, slots=True)
-class BlocksStored:
-    """New cached blocks, or (full report) reused ones; `extra_keys` has one entry a block, as events show them.
-
-    Digests are the whole 32 bytes; `block_hash.low_64_bits` is what goes on the wire by default.
-    """
-
-    block_hashes: tuple[BlockDigest, ...]
-    parent_block_hash: BlockDigest | None
-    token_ids: tuple[int, ...]
-    block_size: int
-    lora_name: str | None
-    extra_keys: tuple[tuple[str, ...] | None, ...]
-    session_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class BlocksRemoved:
-    """One evicted block; vLLM sends one event a block. Another copy of the hash may live on."""
-
-    block_hashes: tuple[BlockDigest, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BlocksCleared:
-    """The cache was reset; comes out with the next step."""
-
-
-CacheEvent: TypeAlias = BlocksStored | BlocksRemoved | BlocksCleared
-
-
-@dataclass(frozen=True, slots=True)
 class Progress:
     """What one step did for one request.
 
-    `cached_tokens` is what the lookup gave at first admission (constant from then on), `scheduled_tokens` what this
-    step computed, `computed_tokens` the sum so far with the reused ones. `token_id` is what was sampled at the step's
-    end, None while the prompt isn't through. `output_tokens` counts the sampled ones so far, with this one.
+    `cached_tokens` is what the lookup gave at first admission (constant from then on), `created_cache_tokens` what the
+    request adds to the cache with its prompt, `scheduled_tokens` what this step computed, `computed_tokens` the sum so
+    far with the reused ones. `token_id` is what was sampled at the step's end, None while the prompt isn't through.
+    `output_tokens` counts the sampled ones so far, with this one. `first_scheduled` marks the end of the waiting.
     """
 
     request_id: str
     cached_tokens: int
+    created_cache_tokens: int
     scheduled_tokens: int
     computed_tokens: int
     output_tokens: int
@@ -105,13 +81,13 @@ class Progress:
 
     @property
     def finished(self) -> bool:
-        """Whether the request ended with this step; its blocks are free again."""
+        """Whether the request ended with this step."""
         return self.finish_reason is not None
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """One step. Tokens and events become visible at `started_s + duration_ms / 1000`."""
+    """One step. Tokens and events become visible at `started_s + duration_ms / 1000`; events are one batch, or none."""
 
     started_s: float
     duration_ms: float
@@ -123,46 +99,175 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class CoreGauges:
-    """Where the core stands now, and its counters since it was made (units: tokens for queries and hits)."""
+    """Where the core stood at the end of the last step: vLLM reports then, and nothing changes in between.
 
-    running: int
-    waiting: int
-    kv_cache_usage_ratio: float
-    prefix_cache_queries: int
-    prefix_cache_hits: int
-    preemptions: int
-    prompt_tokens: int
-    prompt_tokens_cached: int
-    generation_tokens: int
+    The counters count since the core was made; queries, hits, prompt and generation tokens in tokens.
+    """
+
+    running: int = 0
+    waiting: int = 0
+    kv_cache_usage_ratio: float = 0.0
+    prefix_cache_queries: int = 0
+    prefix_cache_hits: int = 0
+    preemptions: int = 0
+    prompt_tokens: int = 0
+    prompt_tokens_cached: int = 0
+    generation_tokens: int = 0
 
 
 class EngineCore:
     """One engine: `add_request`, then `step` until it gives None. Not thread-safe; one owner drives it."""
 
     def __init__(self, config: CoreConfig, next_token: NextToken) -> None:
+        if config.block_size < 1:
+            raise ValueError("a block holds at least one token")
         self.config = config
+        self.max_model_len = min(config.max_model_len, (config.num_gpu_blocks - 1) * config.block_size)
+        """The longest prompt with its answer: the configured length, or what the pool can hold if that is less."""
+        self.pool = BlockPool(config.num_gpu_blocks, config.enable_prefix_caching)
+        self._cache = CacheManager(self.pool, config.block_size, config.enable_prefix_caching)
+        self._scheduler = Scheduler(self._cache, config.max_num_batched_tokens, config.max_num_seqs)
         self._next_token = next_token
+        self._states: dict[str, RequestState] = {}
+        self._finishing: list[RequestState] = []
+        self._gauges = CoreGauges()
+        self._unsettled = False
+        self._prompt_tokens = 0
+        self._prompt_tokens_cached = 0
+        self._generation_tokens = 0
 
     def add_request(self, request: CoreRequest, now_s: float) -> None:
-        """Queues a request. Raises ValueError for an empty prompt, a prompt that can never fit, or a known id."""
-        raise NotImplementedError
+        """Queues a request for the next step.
+
+        Raises ValueError for an empty prompt, one that leaves no room for a token within `max_model_len`, a
+        `max_tokens` below 1, or an id that is in use.
+        """
+        if not 0 < len(request.prompt_token_ids) < self.max_model_len:
+            raise ValueError(f"a prompt has 1 to {self.max_model_len - 1} tokens, not {len(request.prompt_token_ids)}")
+        if request.max_tokens < 1:
+            raise ValueError("max_tokens must be at least 1")
+        if request.request_id in self._states:
+            raise ValueError(f"request id {request.request_id} is in use")
+        state = RequestState(request, self.config.block_size if self.config.enable_prefix_caching else 0)
+        self._states[request.request_id] = state
+        self._scheduler.add(state)
 
     def abort_request(self, request_id: str, now_s: float) -> bool:
         """Ends a request and frees its blocks; False if it is not known (any more)."""
-        raise NotImplementedError
+        state = self._states.pop(request_id, None)
+        if state is None:
+            return False
+        if state in self._finishing:
+            self._finishing.remove(state)
+        self._scheduler.remove(state)
+        self._report()
+        return True
 
     def has_work(self) -> bool:
-        """Whether `step` would give a result: a request is queued or running, or events wait to be sent."""
-        raise NotImplementedError
+        """Whether a call of `step` is due. It may still give None: when only the end of the last step was left."""
+        return self._unsettled or bool(self._states)
 
     def step(self, now_s: float) -> StepResult | None:
-        """Runs one step that begins at `now_s`; None if there is nothing to do."""
-        raise NotImplementedError
+        """Ends the last step and runs one that begins at `now_s`; None if no request is queued or running."""
+        self.settle()
+        if not self._states:
+            return None
+        plan = self._scheduler.schedule()
+        work = self._work(plan)
+        progress = tuple(self._advance(request_id, tokens, plan) for request_id, tokens in plan.tokens.items())
+        self._unsettled = True
+        return StepResult(
+            started_s=now_s,
+            duration_ms=self.config.profile.duration_ms(work),
+            events=self.pool.drain_events(),
+            progress=progress,
+            preempted=tuple(plan.preempted),
+        )
+
+    def settle(self) -> None:
+        """Ends the last step: frees the blocks of the requests that it finished, and reports. Harmless if repeated."""
+        if not self._unsettled:
+            return
+        self._unsettled = False
+        for state in self._finishing:
+            self._scheduler.remove(state)
+            del self._states[state.request.request_id]
+        self._finishing.clear()
+        self._report()
 
     def reset_prefix_cache(self) -> bool:
-        """Empties the prefix cache; False, and no effect, while blocks are in use."""
-        raise NotImplementedError
+        """Empties the prefix cache; False, and no effect, while a request holds blocks.
+
+        The event that tells of it comes with the next step, ahead of that step's own.
+        """
+        return self.pool.reset()
 
     def gauges(self) -> CoreGauges:
         """What `/metrics` shows."""
-        raise NotImplementedError
+        return self._gauges
+
+    def _work(self, plan: Schedule) -> StepWork:
+        prompt_tokens = admitted_prompt_tokens = sampled = 0
+        for request_id, tokens in plan.tokens.items():
+            state = self._states[request_id]
+            sampled += state.computed_tokens == len(state.token_ids)
+            # A request that resumes after a preemption computes its own answer again, like a prompt.
+            if tokens > 1 or not state.output_tokens:
+                prompt_tokens += tokens
+            if request_id in plan.admitted:
+                admitted_prompt_tokens += len(state.request.prompt_token_ids)
+        return StepWork(prompt_tokens, len(plan.admitted), admitted_prompt_tokens, sampled)
+
+    def _advance(self, request_id: str, tokens: int, plan: Schedule) -> Progress:
+        state = self._states[request_id]
+        prompt_length = len(state.request.prompt_token_ids)
+        computed_tokens = state.computed_tokens
+        token_id: int | None = None
+        finish_reason: FinishReason | None = None
+        if computed_tokens == len(state.token_ids):
+            if not state.output_tokens:
+                self._prompt_tokens += prompt_length
+                self._prompt_tokens_cached += state.cached_tokens
+            token_id = self._next_token(state.request, state.output_tokens)
+            state.append(token_id)
+            self._generation_tokens += 1
+            finish_reason = self._finish_reason(state, token_id)
+            if finish_reason is not None:
+                self._finishing.append(state)
+        return Progress(
+            request_id=request_id,
+            cached_tokens=state.cached_tokens,
+            created_cache_tokens=self._created_cache_tokens(state),
+            scheduled_tokens=tokens,
+            computed_tokens=computed_tokens,
+            output_tokens=state.output_tokens,
+            token_id=token_id,
+            first_scheduled=request_id in plan.admitted,
+            finish_reason=finish_reason,
+        )
+
+    def _finish_reason(self, state: RequestState, token_id: int) -> FinishReason | None:
+        if token_id in state.request.stop_token_ids:
+            return "stop"
+        if state.output_tokens >= state.request.max_tokens or len(state.token_ids) >= self.max_model_len:
+            return "length"
+        return None
+
+    def _created_cache_tokens(self, state: RequestState) -> int:
+        if not self.config.enable_prefix_caching:
+            return 0
+        size = self.config.block_size
+        return len(state.request.prompt_token_ids) // size * size - state.cached_tokens
+
+    def _report(self) -> None:
+        self._gauges = CoreGauges(
+            running=len(self._scheduler.running) - len(self._finishing),
+            waiting=len(self._scheduler.waiting),
+            kv_cache_usage_ratio=self.pool.usage_ratio,
+            prefix_cache_queries=self._cache.queries,
+            prefix_cache_hits=self._cache.hits,
+            preemptions=self._scheduler.preemptions,
+            prompt_tokens=self._prompt_tokens,
+            prompt_tokens_cached=self._prompt_tokens_cached,
+            generation_tokens=self._generation_tokens,
+        )
