@@ -1,0 +1,100 @@
+"""Fields added to a request body in `enrich` mode: spliced into the client's own bytes, which stay as they are.
+
+A body that is parsed and written again has another key order, number format or escaping, and that alone can destroy
+prefix hits; so text is inserted and nothing else is touched. On any doubt (not a JSON object, not UTF-8, a key twice)
+nothing is added. The full reuse report is never asked for here: it reaches every subscriber of the server's events.
+Imports nothing of the project.
+"""
+
+import re
+from typing import NamedTuple
+
+import msgspec
+
+USAGE_FIELD = "stream_options.include_usage"
+TOKEN_IDS_FIELD = "return_token_ids"
+
+_TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]', re.DOTALL)
+_COLON = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*")
+_VALIDATE = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+class Spliced(NamedTuple):
+    """The body to send, and which fields were added to it: of `USAGE_FIELD` and `TOKEN_IDS_FIELD`."""
+
+    body: bytes
+    added: tuple[str, ...]
+
+
+class _Object(NamedTuple):
+    """Keys of a JSON object with the offsets at which their values start, and the offset of its closing brace."""
+
+    keys: dict[str, int]
+    end: int
+
+
+def enrich_body(body: bytes, *, usage: bool, token_ids: bool) -> Spliced:
+    """`body` with `stream_options.include_usage` and `return_token_ids` asked for, where they are absent.
+
+    `usage` is to be True only for a streamed request: vLLM refuses `stream_options` on others.
+    """
+    top = _scan(body, 0) if _is_plain_object(body) else None
+    if top is None:
+        return Spliced(body, ())
+    inserts: list[tuple[int, bytes]] = []
+    added: list[str] = []
+    members: list[bytes] = []
+    if usage and (options := _usage_insert(body, top)) is not None:
+        added.append(USAGE_FIELD)
+        if isinstance(options, bytes):
+            members.append(options)
+        else:
+            inserts.append(options)
+    if token_ids and TOKEN_IDS_FIELD not in top.keys:
+        added.append(TOKEN_IDS_FIELD)
+        members.append(b'"return_token_ids":true')
+    if members:
+        inserts.append((top.end, (b"," if top.keys else b"") + b",".join(members)))
+    for at, text in sorted(inserts, reverse=True):
+        body = body[:at] + text + body[at:]
+    return Spliced(body, tuple(added))
+
+
+def _usage_insert(body: bytes, top: _Object) -> bytes | tuple[int, bytes] | None:
+    """A new member of the top-level object, or an insert into its `stream_options`, or None: leave it alone."""
+    start = top.keys.get("stream_options")
+    if start is None:
+        return b'"stream_options":{"include_usage":true}'
+    options = _scan(body, start) if body[start : start + 1] == b"{" else None
+    if options is None or "include_usage" in options.keys:
+        return None
+    return options.end, (b"," if options.keys else b"") + b'"include_usage":true'
+
+
+def _is_plain_object(body: bytes) -> bool:
+    try:
+        body.decode("utf-8")
+        _VALIDATE(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def _scan(body: bytes, start: int) -> _Object | None:
+    """The object that opens at or after `start` in valid JSON; None where one of its keys occurs twice."""
+    depth = 0
+    keys: dict[str, int] = {}
+    for match in _TOKENS.finditer(body, start):
+        token = match.group()
+        if token in (b"{", b"["):
+            depth += 1
+        elif token in (b"}", b"]"):
+            depth -= 1
+            if depth == 0:
+                return _Object(keys, match.start())
+        elif depth == 1 and (colon := _COLON.match(body, match.end())) is not None:
+            key = msgspec.json.decode(token, type=str)
+            if key in keys:
+                return None
+            keys[key] = colon.end()
+    return None
