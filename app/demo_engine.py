@@ -1,0 +1,135 @@
+"""The demo's embedded engine as a process of its own, which never outlives the dashboard.
+
+The child holds the read end of a pipe whose write end only the parent has. However the parent ends, kill -9 included,
+the pipe closes, and the child stops.
+"""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from .errors import PrefixScopeError
+
+HOST = "127.0.0.1"
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 5.0
+STOP_WITH_PARENT_FLAG = "--stop-with-parent"
+
+
+class EngineFailed(PrefixScopeError):
+    """The embedded engine didn't start."""
+
+    code = "engine_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineAddress:
+    """Where the child listens."""
+
+    port: int
+    events_port: int
+    replay_port: int
+
+    @property
+    def url(self) -> str:
+        """Its base URL."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def kv_events(self) -> str:
+        """Its KV events."""
+        return f"tcp://{HOST}:{self.events_port}"
+
+    @property
+    def kv_replay(self) -> str:
+        """Their replay."""
+        return f"tcp://{HOST}:{self.replay_port}"
+
+
+class EngineProcess:
+    """A running child. `wait_until_ready` is apart from the start, so that the parent can do its own in between."""
+
+    def __init__(self, address: EngineAddress, child: "subprocess.Popen[bytes]") -> None:
+        self.address = address
+        self._child = child
+
+    def wait_until_ready(self) -> None:
+        """Returns once it answers. Raises EngineFailed where it ends or takes too long."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            code = self._child.poll()
+            if code is not None:
+                raise EngineFailed(f"The embedded engine ended at its start, with exit code {code}.")
+            if _answers(self.address.port):
+                return
+            time.sleep(0.03)
+        raise EngineFailed(f"The embedded engine did not answer within {START_TIMEOUT_S:.0f} s.")
+
+    def stop(self) -> None:
+        """Closes the pipe and waits; insists where the child doesn't listen."""
+        assert self._child.stdin is not None
+        self._child.stdin.close()
+        try:
+            self._child.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+
+
+@contextmanager
+def engine_process(flags: Sequence[str]) -> Iterator[EngineProcess]:
+    """Starts `engine` with `flags` on free ports; stops it at the end of the block."""
+    address = EngineAddress(*_free_ports(3))
+    command = [
+        sys.executable, "-m", __package__ or "app", "engine", "--host", HOST, "--port", str(address.port),
+        "--events-port", str(address.events_port), "--replay-port", str(address.replay_port),
+        STOP_WITH_PARENT_FLAG, *flags,
+    ]  # fmt: skip
+    # Its own session: Ctrl-C reaches the dashboard alone, which then ends the engine last.
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+    process = EngineProcess(address, child)
+    try:
+        yield process
+    finally:
+        process.stop()
+
+
+def stop_with_parent() -> None:
+    """To be called in the child: ends it when its standard input does."""
+
+    def watch() -> None:
+        while os.read(0, 1024):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(STOP_TIMEOUT_S / 2)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
+
+
+def _answers(port: int) -> bool:
+    connection = http.client.HTTPConnection(HOST, port, timeout=2)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
+    try:
+        return [bound.getsockname()[1] for bound in sockets]
+    finally:
+        for bound in sockets:
+            bound.close()

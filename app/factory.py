@@ -1,0 +1,96 @@
+"""Puts the web edge together: the proxy for /v1, and beside it the page, its files, the API and the live stream.
+
+No framework stands before the proxy: whatever a middleware costs, a chat stream would pay it on every chunk.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .runtime import Runtime
+from .scenario import Scenario
+from .settings import Settings
+from .sources.clock import Clock
+from .web import api, assets, health, live, pages
+from .web.answers import add_error_handlers
+from .web.proxy import ProxyApp
+
+SAFE_HEADERS: tuple[tuple[bytes, bytes], ...] = (
+    (
+        b"content-security-policy",
+        # Plotly writes style rules of its own; scripts come from files only.
+        b"default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+        b"connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+)
+
+
+class App:
+    """The outermost ASGI callable: requests to /v1 go straight to the proxy, everything else to the site."""
+
+    def __init__(self, runtime: Runtime, proxy: ASGIApp, site: FastAPI) -> None:
+        self.runtime = runtime
+        self._proxy = proxy
+        self._site = site
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection, or the lifespan."""
+        if scope["type"] == "http" and scope["path"].startswith("/v1/"):
+            await self._proxy(scope, receive, send)
+        else:
+            await self._site(scope, receive, send)
+
+
+class SafeHeaders:
+    """Adds the headers of `SAFE_HEADERS` to every answer of the site."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection; websockets and the lifespan pass as they are."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *SAFE_HEADERS]
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
+
+
+def create_app(settings: Settings, *, demo: bool = False, clock: Clock | None = None) -> App:
+    """The whole dashboard as one ASGI application. Nothing runs before its lifespan starts.
+
+    Raises SettingsError where the settings name no usable server.
+    """
+    runtime = Runtime(settings, demo=demo, clock=clock)
+    proxy = ProxyApp(runtime.chat_proxy)
+    if demo:
+        runtime.scenario = Scenario(proxy, runtime.model_name, runtime.writer.emit, runtime.clock)
+
+    @asynccontextmanager
+    async def lifespan(site: FastAPI) -> AsyncIterator[None]:
+        site.state.plotly.start()
+        async with runtime.running():
+            yield
+
+    site = FastAPI(title="PrefixScope", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    site.state.runtime = runtime
+    site.state.plotly = assets.PlotlyBundle()
+    site.add_middleware(SafeHeaders)
+    add_error_handlers(site)
+    for part in (pages, live, api, health, assets):
+        site.include_router(part.router)
+    site.mount("/static", assets.OwnFiles(directory=assets.STATIC_DIR), name="static")
+    return App(runtime, proxy, site)

@@ -1,0 +1,149 @@
+"""Carries numbered events to any number of browsers, and lets none of them slow another, the ledger or the proxy.
+
+Every event is encoded once, into one shared ring. A browser is a place in that ring, so a slow one costs nothing but
+its distance. Where the distance grows over the bound, what it missed is dropped and a fresh snapshot takes its place.
+Knows nothing of blocks, and nothing of sockets.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from ..events import Hello, Outgoing, Snapshot
+from ..sources.clock import Clock
+from ..wire.live_protocol import encode_event
+from .backlog import Backlog
+
+HEARTBEAT = '{"type":"heartbeat"}'
+HELLO_SEQ = 0
+START_SEQ = 1
+"""The number of the empty beginning: a first snapshot counts higher than the hello before it."""
+SNAPSHOT_SHARED_FOR_S = 0.5
+"""A snapshot this young serves other browsers too, with the events since: a thousand reconnects encode one."""
+MESSAGES_AT_ONCE = 32
+"""Messages handed to a socket without a pause: about a millisecond of the event loop."""
+
+
+class Hub:
+    """Numbers, encodes and keeps events, and hands them to subscriptions. One event loop, no locks.
+
+    `queue_events` is how far a browser may fall behind. `snapshot` is called between two events, never in one.
+    """
+
+    def __init__(
+        self,
+        hello: Hello,
+        queue_events: int,
+        heartbeat_s: float,
+        snapshot: Callable[[], Snapshot],
+        clock: Clock,
+    ) -> None:
+        self.hello = hello
+        self.queue_events = queue_events
+        self.heartbeat_s = heartbeat_s
+        self.clients = 0
+        self.snapshots_encoded = 0
+        self._snapshot = snapshot
+        self._clock = clock
+        self._backlog = Backlog(hello.backlog_events, START_SEQ + 1)
+        self._news = asyncio.Event()
+        self._kept_snapshot: tuple[int, str, float] | None = None
+
+    @property
+    def seq(self) -> int:
+        """The number of the last event."""
+        return self._backlog.next_seq - 1
+
+    def publish(self, outgoing: Iterable[Outgoing]) -> None:
+        """Numbers and encodes events, in order, and wakes whoever waits for them. Never blocks."""
+        before = self.seq
+        for event in outgoing:
+            self._backlog.append(encode_event(event, self._backlog.next_seq).decode())
+        if self.seq != before:
+            news, self._news = self._news, asyncio.Event()
+            news.set()
+
+    def subscribe(self, after: int | None = None, instance: str | None = None) -> "Subscription":
+        """A place in the stream: after event `after` of run `instance` where that can be, else at a snapshot."""
+        resumes = after is not None and instance == self.hello.instance and after >= START_SEQ
+        cursor = after if resumes and after is not None and self._backlog.holds_all_since(after) else None
+        return Subscription(self, cursor)
+
+    def hello_text(self) -> str:
+        """The first message of a connection."""
+        return encode_event(Outgoing(self.hello, self._clock.wall_ms()), HELLO_SEQ).decode()
+
+    def snapshot_text(self, newer_than: int | None = None) -> tuple[int, str]:
+        """A snapshot's number, above `newer_than`, and its message: of now, or young enough to build on."""
+        now = self._clock.monotonic()
+        kept = self._kept_snapshot
+        if kept and self._can_share(kept[0], kept[2], now) and (newer_than is None or kept[0] > newer_than):
+            return kept[0], kept[1]
+        text = encode_event(Outgoing(self._snapshot(), self._clock.wall_ms()), self.seq).decode()
+        self.snapshots_encoded += 1
+        self._kept_snapshot = (self.seq, text, now)
+        return self.seq, text
+
+    def _can_share(self, seq: int, taken_s: float, now: float) -> bool:
+        behind = self.behind(seq)
+        return now - taken_s <= SNAPSHOT_SHARED_FOR_S and behind is not None and behind <= self.queue_events
+
+    def behind(self, cursor: int) -> int | None:
+        """Events that a browser at `cursor` hasn't had; None where some of them are no longer kept."""
+        return self.seq - cursor if self._backlog.holds_all_since(cursor) else None
+
+    def since(self, cursor: int) -> list[str]:
+        """The next few messages after `cursor`."""
+        return self._backlog.since(cursor, MESSAGES_AT_ONCE)
+
+    async def wait_for_news(self) -> bool:
+        """Waits until something is published; False where nothing was for `heartbeat_s`."""
+        try:
+            async with asyncio.timeout(self.heartbeat_s):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+class Subscription:
+    """One browser's place. `async for messages in subscription` gives lists of messages, to be sent in order.
+
+    First the hello, then a snapshot or the events since; then events as they come, and a heartbeat in silence.
+    """
+
+    def __init__(self, hub: Hub, cursor: int | None) -> None:
+        self._hub = hub
+        self._cursor = cursor
+        self._greeted = False
+        self._just_had_snapshot = False
+
+    def __aiter__(self) -> "Subscription":
+        return self
+
+    async def __anext__(self) -> list[str]:
+        return await self.take()
+
+    async def take(self) -> list[str]:
+        """The next messages, at least one; waits for them."""
+        if not self._greeted:
+            self._greeted = True
+            return [self._hub.hello_text()]
+        while True:
+            if self._cursor is None or self._overflowed(self._cursor):
+                self._cursor, text = self._hub.snapshot_text(newer_than=self._cursor)
+                self._just_had_snapshot = True
+                return [text]
+            messages = self._hub.since(self._cursor)
+            if messages:
+                self._cursor += len(messages)
+                return messages
+            self._just_had_snapshot = False
+            if not await self._hub.wait_for_news():
+                return [HEARTBEAT]
+
+    def _overflowed(self, cursor: int) -> bool:
+        behind = self._hub.behind(cursor)
+        if behind is None:
+            return True
+        # What piles up while a snapshot crosses a slow link must not call for another one: then only the ring bounds.
+        return behind > self._hub.queue_events and not self._just_had_snapshot

@@ -1,0 +1,101 @@
+"""Listens and serves: the socket, and uvicorn set up so that nothing of it shows in proxied responses."""
+
+import contextlib
+import errno
+import math
+import signal
+import socket
+from collections.abc import Callable
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from .errors import PrefixScopeError
+
+MAX_BROWSER_MESSAGE_BYTES = 64 * 1024
+PING_INTERVAL_S = 20.0
+PING_TIMEOUT_S = 60.0
+"""Proxies on the way may hold a pong back for most of a minute."""
+
+
+class CannotListen(PrefixScopeError):
+    """The address can't be listened on."""
+
+    code = "cannot_listen"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A bound TCP socket. Raises CannotListen, in words for whoever typed the address."""
+    if port > 65535:
+        raise CannotListen(f"There is no port {port}.", hint="Ports go up to 65535.")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise CannotListen(f"The address {host!r} can't be listened on: {error.strerror or error}.") from None
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(address)
+    except OSError as error:
+        bound.close()
+        if error.errno == errno.EADDRINUSE:
+            raise CannotListen(
+                f"Port {port} of {host} is taken by another program.", hint="Choose another with --port."
+            ) from None
+        raise CannotListen(f"Port {port} of {host} can't be listened on: {error.strerror}.") from None
+    return bound
+
+
+def url_of(bound: socket.socket) -> str:
+    """The URL that a browser on this machine opens."""
+    host, port = bound.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which says when it has started."""
+
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts, then says so."""
+        await super().startup(sockets=sockets)
+        self._on_started()
+
+
+def make_server(app: ASGIApp, shutdown_grace_s: float, on_started: Callable[[], None] = lambda: None) -> uvicorn.Server:
+    """A server for `app`; running streams get `shutdown_grace_s` to end."""
+    config = uvicorn.Config(
+        app,
+        loop="uvloop",
+        http="httptools",
+        ws="websockets-sansio",
+        ws_per_message_deflate=False,
+        ws_max_size=MAX_BROWSER_MESSAGE_BYTES,
+        ws_ping_interval=PING_INTERVAL_S,
+        ws_ping_timeout=PING_TIMEOUT_S,
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=math.ceil(shutdown_grace_s),
+    )
+    return _Server(config, on_started)
+
+
+def serve(app: ASGIApp, bound: socket.socket, shutdown_grace_s: float, on_started: Callable[[], None]) -> None:
+    """Serves `app` on `bound` until SIGTERM or SIGINT."""
+    # uvicorn raises the signal once more after it has shut down; by then it has been obeyed.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    with contextlib.closing(bound):
+        make_server(app, shutdown_grace_s, on_started).run(sockets=[bound])

@@ -1,0 +1,71 @@
+"""How the dashboard's own API answers: JSON of contract values, and every error in one shape."""
+
+import logging
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..errors import BadRequest, NotFound, PrefixScopeError, error_body
+
+_encoder = msgspec.json.Encoder()
+logger = logging.getLogger(__name__)
+
+
+def json_answer(value: Any, status: int = 200) -> Response:
+    """`value` (dataclasses, mappings, sequences, scalars) as JSON that no cache keeps."""
+    return json_text(_encoder.encode(value), status)
+
+
+def json_text(body: bytes, status: int = 200) -> Response:
+    """JSON that is encoded already."""
+    return Response(body, status, {"cache-control": "no-store"}, "application/json")
+
+
+def flat(record: object, **more: object) -> dict[str, Any]:
+    """A contract value's fields as a mapping, with `more` beside them."""
+    fields = msgspec.to_builtins(record)
+    assert isinstance(fields, dict)
+    return {**fields, **more}
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Every way in which a call can fail ends in `errors.error_body`."""
+    app.add_exception_handler(PrefixScopeError, _own)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+async def _own(request: Request, error: Exception) -> Response:
+    assert isinstance(error, PrefixScopeError)
+    return json_answer(error_body(error), error.status)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    name = first["loc"][-1] if first.get("loc") else "request"
+    return json_answer(error_body(BadRequest(f"{name}: {first['msg']}")), BadRequest.status)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        shown: PrefixScopeError = NotFound(f"There is nothing at {request.url.path}.")
+    elif error.status_code == 405:
+        shown = BadRequest(f"{request.method} is not for {request.url.path}.")
+    else:
+        shown = BadRequest(str(error.detail))
+    answer = json_answer(error_body(shown), error.status_code)
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    # The server logs the traceback; what is in it is not for whoever asked.
+    return json_answer(error_body(PrefixScopeError("The dashboard failed to answer this; its log says why.")), 500)

@@ -1,0 +1,153 @@
+"""The HTTP API that other programs may rely on. No logic: asks the ledger, shows its values."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from .. import __version__
+from ..errors import BadRequest, NotFound, PrefixScopeError
+from ..events import PROTOCOL_VERSION
+from ..ids import Rank, RequestId, ServerId, hash_from_text
+from ..model.ledger import BlockDetail
+from ..runtime import Runtime
+from .answers import flat, json_answer, json_text
+from .origin import is_same_origin
+from .state import runtime_of
+
+router = APIRouter(prefix="/api")
+
+
+class ForeignPost(PrefixScopeError):
+    """A page of another site tried to change something."""
+
+    status = 403
+    code = "foreign_origin"
+
+
+def _own_page(request: Request) -> None:
+    if not is_same_origin(request.headers.get("origin"), request.headers.get("host")):
+        raise ForeignPost("Only this dashboard's own pages may do this.")
+
+
+@router.get("/state")
+async def state(request: Request) -> Response:
+    """The snapshot that a websocket client gets first, and the `instance` to resume with."""
+    runtime = runtime_of(request)
+    _, text = runtime.hub.snapshot_text()
+    # The stored message is one JSON object: the instance joins it without decoding what may be megabytes.
+    return json_text(f'{text[:-1]},"instance":"{runtime.hub.hello.instance}"}}'.encode())
+
+
+@router.get("/requests")
+async def requests(
+    request: Request, limit: Annotated[int, Query(ge=1, le=1000)] = 50, after: str | None = None
+) -> Response:
+    """Records of kept requests, newest first; `next` goes into `after` for the page that follows."""
+    found, following = runtime_of(request).ledger.requests(limit, RequestId(after) if after else None)
+    return json_answer({"requests": [summary.record for summary in found], "next": following})
+
+
+@router.get("/requests/{request_id}")
+async def one_request(request: Request, request_id: str) -> Response:
+    """One record, with its block table beside its fields."""
+    summary = runtime_of(request).ledger.request(RequestId(request_id))
+    if summary is None:
+        raise NotFound(f"No request {request_id!r} is kept.", hint="The oldest are forgotten: see max_requests.")
+    return json_answer(flat(summary.record, block_table=summary.block_table))
+
+
+@router.get("/requests/{request_id}/blocks/{index}")
+async def block_of_request(request: Request, request_id: str, index: int) -> Response:
+    """Block `index` (from 0) of a request, the partial tail included."""
+    runtime = runtime_of(request)
+    detail = runtime.ledger.request_block(RequestId(request_id), index) if index >= 0 else None
+    if detail is None:
+        raise NotFound(f"No block {index} of request {request_id!r} is known.")
+    return await _block(runtime, detail)
+
+
+@router.get("/blocks")
+async def blocks(request: Request) -> Response:
+    """Resident blocks, columnar, without text: one entry a server and rank."""
+    return json_answer({"blocks": runtime_of(request).ledger.block_columns()})
+
+
+@router.get("/blocks/{block_hash}")
+async def one_block(
+    request: Request, block_hash: str, server: str | None = None, rank: Annotated[int, Query(ge=0)] = 0
+) -> Response:
+    """One resident block and its text, where that may be shown."""
+    runtime = runtime_of(request)
+    try:
+        hash_from_text(block_hash)
+    except ValueError:
+        raise BadRequest(f"{block_hash!r} is no block hash.", hint="A hash is hexadecimal text.") from None
+    detail = runtime.ledger.block_detail(ServerId(server) if server else runtime.server, Rank(rank), block_hash)
+    if detail is None:
+        raise NotFound(f"No block {block_hash} is resident.")
+    return await _block(runtime, detail)
+
+
+async def _block(runtime: Runtime, detail: BlockDetail) -> Response:
+    text = await runtime.block_texts.text(detail.token_ids) if detail.show_text else None
+    return json_answer(
+        {
+            "hash": detail.hash,
+            "server": detail.server,
+            "rank": detail.rank,
+            "depth": detail.depth,
+            "tokens": len(detail.token_ids),
+            "text": text,
+            "text_hidden": not detail.show_text,
+            "parent": detail.parent,
+            "requests": detail.requests,
+            "copies": detail.copies,
+            "reuses": detail.reuses,
+            "stored_ms": detail.stored_ms,
+        }
+    )
+
+
+@router.post("/mark", dependencies=[Depends(_own_page)])
+async def mark(request: Request) -> Response:
+    """Starts the window `since_mark` anew, here and now."""
+    runtime = runtime_of(request)
+    return json_answer({"marked_ms": runtime.mark()})
+
+
+@router.post("/scenario/start", dependencies=[Depends(_own_page)])
+async def start_scenario(request: Request) -> Response:
+    """Plays the demo's scenario from the start."""
+    return _scenario(runtime_of(request), run=True)
+
+
+@router.post("/scenario/stop", dependencies=[Depends(_own_page)])
+async def stop_scenario(request: Request) -> Response:
+    """Ends the demo's scenario for good."""
+    return _scenario(runtime_of(request), run=False)
+
+
+def _scenario(runtime: Runtime, *, run: bool) -> Response:
+    if runtime.scenario is None:
+        raise NotFound("Only the demo has a scenario.")
+    if run:
+        runtime.scenario.start()
+    else:
+        runtime.scenario.stop()
+    return json_answer({"running": runtime.scenario.running})
+
+
+@router.get("/version")
+async def version(request: Request) -> Response:
+    """Which dashboard this is, and which run of it."""
+    runtime = runtime_of(request)
+    return json_answer(
+        {
+            "product": "prefixscope",
+            "version": __version__,
+            "protocol": PROTOCOL_VERSION,
+            "instance": runtime.hub.hello.instance,
+            "demo": runtime.hub.hello.demo,
+        }
+    )

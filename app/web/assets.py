@@ -1,0 +1,76 @@
+"""The page's own files, and Plotly from its package: compressed once, off the event loop, and cached by browsers."""
+
+import asyncio
+import gzip
+import os
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.staticfiles import StaticFiles
+from starlette.responses import Response
+from starlette.types import Scope
+
+_ROOT = Path(__file__).parent.parent.parent
+STATIC_DIR = _ROOT / "static"
+TEMPLATES_DIR = _ROOT / "templates"
+_PLOTLY_FILE = "package_data/plotly.min.js"
+_FOREVER = "public, max-age=31536000, immutable"
+
+router = APIRouter()
+
+
+def plotly_url() -> str:
+    """Relative URL of Plotly's bundle; it names the release, so that a browser may keep it for good."""
+    return f"static/vendor/plotly.min.js?v={version('plotly')}"
+
+
+class PlotlyBundle:
+    """Plotly.js in both forms that a browser may ask for, read and compressed in a thread once the app starts."""
+
+    def __init__(self) -> None:
+        self.etag = f'"plotly-{version("plotly")}"'
+        self._forms: asyncio.Future[tuple[bytes, bytes]] | None = None
+
+    def start(self) -> None:
+        """Begins, so that the first page doesn't wait for it."""
+        if self._forms is None:
+            self._forms = asyncio.get_running_loop().run_in_executor(None, _read_and_compress)
+
+    async def forms(self) -> tuple[bytes, bytes]:
+        """(plain, gzip), once they are there."""
+        self.start()
+        assert self._forms is not None
+        return await asyncio.shield(self._forms)
+
+
+def _read_and_compress() -> tuple[bytes, bytes]:
+    plain = files("plotly").joinpath(_PLOTLY_FILE).read_bytes()
+    return plain, gzip.compress(plain, compresslevel=6, mtime=0)
+
+
+@router.get("/static/vendor/plotly.min.js")
+async def plotly(request: Request) -> Response:
+    """Plotly's bundle, of the release that the URL names."""
+    bundle: PlotlyBundle = request.app.state.plotly
+    headers = {"cache-control": _FOREVER, "etag": bundle.etag, "vary": "accept-encoding"}
+    if bundle.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    plain, compressed = await bundle.forms()
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(compressed, 200, {**headers, "content-encoding": "gzip"}, "text/javascript")
+    return Response(plain, 200, headers, "text/javascript")
+
+
+class OwnFiles(StaticFiles):
+    """static/, with an ETag on each file and the duty to ask before using an old one."""
+
+    def file_response(
+        self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        """The file, or 304 where the browser has it."""
+        response: Any = super().file_response(full_path, stat_result, scope, status_code)
+        response.headers["cache-control"] = "no-cache"
+        return response
