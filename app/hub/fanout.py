@@ -136,6 +136,7 @@ class Subscription:
             messages = self._hub.since(self._cursor)
             if messages:
                 self._cursor += len(messages)
+                self._just_had_snapshot &= self._cursor < self._hub.seq
                 return messages
             self._just_had_snapshot = False
             if not await self._hub.wait_for_news():
