@@ -202,6 +202,10 @@ class EngineCore:
         """
         return self.pool.reset()
 
+    def requests(self) -> tuple[RequestState, ...]:
+        """Every request that is queued, running or about to be freed; for tests and inspection, not to be changed."""
+        return tuple(self._states.values())
+
     def gauges(self) -> CoreGauges:
         """What `/metrics` shows."""
         return self._gauges
