@@ -1,6 +1,6 @@
 """KV-cache events as vLLM 0.32 puts them on the wire: msgpack maps with a `type` key, in batches. Pure.
 
-A batch is `[ts, [event, ...], data_parallel_rank]`; fields stand in vLLM's order, and those with a default are left out.
+A batch is `[ts, [event, ...], data_parallel_rank]`; fields stand in vLLM's order, and defaults are left out.
 """
 
 import msgspec

@@ -1,0 +1,319 @@
+"""From a request body to an answer: prompts to tokens, tokens to the loop, outputs to frames.
+
+Everything that can be refused is refused before the first byte of an answer; what is wrong raises ApiError.
+"""
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from secrets import token_hex
+from typing import Any
+
+from .bodies import (
+    ApiError,
+    Body,
+    Conversation,
+    Prompt,
+    Sampling,
+    check_model,
+    invalid,
+    parse_conversation,
+    parse_prompts,
+    parse_sampling,
+)
+from .chat_template import TemplateError, render_chat
+from .choice_text import ChoiceText
+from .core import CoreRequest
+from .loop import EngineLoop, Output, OutputStream, RequestRecord, Submission
+from .reply import end_token, write_reply
+from .responses import (
+    DONE,
+    Delta,
+    Envelope,
+    Json,
+    Timing,
+    Usage,
+    chat_body,
+    chat_frame,
+    completion_body,
+    completion_frame,
+    encode,
+    role_frame,
+    running_usage,
+    sse,
+    usage_frame,
+)
+from .tokenizer import MAX_CHARS_PER_TOKEN, MODEL_VOCABULARY_SIZE, Tokenizer
+
+THREAD_CHARS = 20_000
+"""Texts longer than this are cut into tokens in a thread, so that the steps go on meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A request that can be answered. Answer `index` belongs to prompt `index // n`."""
+
+    envelope: Envelope
+    sampling: Sampling
+    prompts: list[tuple[int, ...]]
+    prompt_text: str | None
+    chat: bool
+
+
+@dataclass(slots=True)
+class _Answer:
+    """One answer so far."""
+
+    text: ChoiceText
+    token_ids: list[int] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
+    finish_reason: str | None = None
+    stop_reason: int | str | None = None
+
+
+class Generator:
+    """The completion endpoints, without HTTP."""
+
+    def __init__(
+        self,
+        loop: EngineLoop,
+        tokenizer: Tokenizer,
+        model_name: str,
+        fingerprint: str,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._loop = loop
+        self._tokenizer = tokenizer
+        self._model_name = model_name
+        self._fingerprint = fingerprint
+        self._wall = wall
+        self._numbers = itertools.count()
+        self.max_model_len = loop.core.max_model_len
+
+    async def chat(self, body: Body, headers: Mapping[str, str]) -> Job:
+        """A body of /v1/chat/completions."""
+        sampling = parse_sampling(body, chat=True, session_header=headers.get("x-session-id"))
+        conversation = parse_conversation(body)
+        check_model(body, self._model_name)
+        token_ids = await self.encode_chat(conversation)
+        self._check_length(len(token_ids))
+        prompt_text = self._tokenizer.decode(token_ids) if sampling.return_prompt_text else None
+        return Job(self._envelope("chatcmpl", sampling, headers), sampling, [tuple(token_ids)], prompt_text, chat=True)
+
+    async def completion(self, body: Body, headers: Mapping[str, str]) -> Job:
+        """A body of /v1/completions."""
+        sampling = parse_sampling(body, chat=False, session_header=headers.get("x-session-id"))
+        prompts = parse_prompts(body)
+        check_model(body, self._model_name)
+        encoded = [tuple(await self.encode_prompt(prompt)) for prompt in prompts]
+        for token_ids in encoded:
+            self._check_length(len(token_ids))
+        return Job(self._envelope("cmpl", sampling, headers), sampling, encoded, None, chat=False)
+
+    async def encode_chat(self, conversation: Conversation) -> list[int]:
+        """Tokens of a conversation under the template."""
+        try:
+            segments = render_chat(
+                conversation.messages,
+                conversation.tools,
+                add_generation_prompt=conversation.add_generation_prompt,
+                continue_final_message=conversation.continue_final_message,
+            )
+        except TemplateError as error:
+            raise ApiError(str(error)) from None
+        chars = sum(len(segment.text) for segment in segments)
+        self._check_chars(chars)
+        if chars > THREAD_CHARS:
+            return await asyncio.to_thread(self._tokenizer.encode_segments, segments)
+        return self._tokenizer.encode_segments(segments)
+
+    async def encode_prompt(self, prompt: Prompt) -> list[int]:
+        """Tokens of a prompt that stands for itself: special tokens are special in it, ids are checked."""
+        if isinstance(prompt, str):
+            self._check_chars(len(prompt))
+            if len(prompt) > THREAD_CHARS:
+                return await asyncio.to_thread(self._tokenizer.encode_text, prompt, specials=True)
+            return self._tokenizer.encode_text(prompt, specials=True)
+        if prompt and max(prompt) >= MODEL_VOCABULARY_SIZE:
+            raise ApiError(f"Token id {max(prompt)} is out of vocabulary")
+        return prompt
+
+    def submit(self, job: Job) -> OutputStream:
+        """Hands a job to the loop."""
+        sampling = job.sampling
+        submissions = []
+        for token_ids in job.prompts:
+            max_tokens = self._max_tokens(sampling, len(token_ids))
+            stops = sampling.stop_token_ids | (frozenset() if sampling.ignore_eos else {end_token(token_ids)})
+            for choice in range(sampling.n):
+                reply = write_reply(
+                    self._tokenizer,
+                    token_ids,
+                    seed=sampling.seed,
+                    choice=choice,
+                    ignore_eos=sampling.ignore_eos,
+                    min_tokens=sampling.min_tokens,
+                )
+                request = CoreRequest(
+                    request_id=f"{job.envelope.id}-{next(self._numbers)}",
+                    prompt_token_ids=token_ids,
+                    max_tokens=max_tokens,
+                    cache_salt=sampling.cache_salt,
+                    session_id=sampling.session_id,
+                    full_report=sampling.full_report,
+                    skip_reading_cache=sampling.prompt_logprobs,
+                    stop_token_ids=stops,
+                )
+                submissions.append(Submission(request, reply, sampling.n))
+        try:
+            return self._loop.submit(submissions)
+        except ValueError as error:
+            raise ApiError(str(error)) from None
+
+    async def frames(self, job: Job, stream: OutputStream) -> AsyncIterator[bytes]:
+        """A streamed answer. Ends early, without `[DONE]`, where the request was aborted."""
+        answers = self._answers(job)
+        first_record: RequestRecord | None = None
+        open_answers = len(answers)
+        while open_answers:
+            output = await stream.get()
+            if output is None:
+                return
+            if first_record is None:
+                first_record = stream.records[output.choice]
+                if job.chat:
+                    for index in range(len(answers)):
+                        yield sse(self._role(job, index))
+            answer = answers[output.choice]
+            if answer.finish_reason is not None:
+                continue
+            delta = self._take(job, stream, answer, output)
+            open_answers -= delta.finish_reason is not None
+            yield sse(self._frame(job, answer, delta))
+        if job.sampling.include_usage and first_record is not None:
+            usage = self._usage(job, answers, first_record)
+            yield sse(usage_frame(job.envelope, usage, self._timing(job, stream), chat=job.chat))
+        yield DONE
+
+    async def whole(self, job: Job, stream: OutputStream) -> bytes | None:
+        """An answer in one piece; None where the request was aborted."""
+        answers = self._answers(job)
+        open_answers = len(answers)
+        while open_answers:
+            output = await stream.get()
+            if output is None:
+                return None
+            answer = answers[output.choice]
+            if answer.finish_reason is None:
+                open_answers -= self._take(job, stream, answer, output).finish_reason is not None
+        asked = job.sampling.return_token_ids
+        deltas = [
+            Delta(
+                index,
+                "".join(answer.parts),
+                answer.token_ids if asked else None,
+                answer.finish_reason,
+                answer.stop_reason,
+                job.prompts[index // job.sampling.n] if asked else None,
+            )
+            for index, answer in enumerate(answers)
+        ]
+        usage, timing = self._usage(job, answers, stream.records[-1]), self._timing(job, stream)
+        if job.chat:
+            prompt_token_ids = job.prompts[0] if asked else None
+            return encode(chat_body(job.envelope, deltas, usage, timing, prompt_token_ids, job.prompt_text))
+        return encode(completion_body(job.envelope, deltas, usage, timing))
+
+    def _take(self, job: Job, stream: OutputStream, answer: _Answer, output: Output) -> Delta:
+        text = answer.text.feed(output.token_id, finished=output.finish_reason is not None)
+        answer.token_ids.append(output.token_id)
+        answer.parts.append(text)
+        answer.finish_reason = output.finish_reason
+        if answer.text.stopped_by is not None:
+            answer.finish_reason, answer.stop_reason = "stop", answer.text.stopped_by
+            stream.stop(output.choice)
+        elif output.finish_reason == "stop" and output.token_id in job.sampling.stop_token_ids:
+            answer.stop_reason = output.token_id
+        token_ids = [output.token_id] if job.sampling.return_token_ids else None
+        prompt_token_ids = None
+        if token_ids is not None and not job.chat and len(answer.token_ids) == 1:
+            prompt_token_ids = job.prompts[output.choice // job.sampling.n]
+        return Delta(output.choice, text, token_ids, answer.finish_reason, answer.stop_reason, prompt_token_ids)
+
+    def _role(self, job: Job, index: int) -> Json:
+        prompt = job.prompts[0]
+        counts = running_usage(len(prompt), 0) if job.sampling.continuous_usage else None
+        return role_frame(
+            job.envelope, index, prompt if job.sampling.return_token_ids else None, job.prompt_text, counts
+        )
+
+    def _frame(self, job: Job, answer: _Answer, delta: Delta) -> Json:
+        counts = None
+        if job.sampling.continuous_usage:
+            counts = running_usage(len(job.prompts[delta.index // job.sampling.n]), len(answer.token_ids))
+        fingerprint = delta.finish_reason is not None and not job.sampling.include_usage
+        frame = chat_frame if job.chat else completion_frame
+        return frame(job.envelope, delta, usage=counts, fingerprint=fingerprint)
+
+    def _usage(self, job: Job, answers: list[_Answer], told_by: RequestRecord) -> Usage:
+        return Usage(
+            prompt_tokens=sum(map(len, job.prompts)),
+            completion_tokens=sum(len(answer.token_ids) for answer in answers),
+            cached_tokens=told_by.cached_tokens,
+            created_cache_tokens=told_by.created_cache_tokens if job.chat else None,
+        )
+
+    def _timing(self, job: Job, stream: OutputStream) -> Timing | None:
+        """Of a single answer; several can't be told as one."""
+        return stream.records[0].timing() if len(stream.records) == 1 else None
+
+    def _answers(self, job: Job) -> list[_Answer]:
+        count = len(job.prompts) * job.sampling.n
+        return [_Answer(ChoiceText(self._tokenizer, job.sampling.stop)) for _ in range(count)]
+
+    def _envelope(self, prefix: str, sampling: Sampling, headers: Mapping[str, str]) -> Envelope:
+        given: Any = headers.get("x-request-id") or sampling.request_id
+        answer_id = f"{prefix}-{given or token_hex(8)}"
+        return Envelope(answer_id, int(self._wall()), self._model_name, self._fingerprint)
+
+    def _check_chars(self, chars: int) -> None:
+        most = self.max_model_len * MAX_CHARS_PER_TOKEN
+        if chars > most:
+            raise invalid(
+                "input_text",
+                f"This model's maximum context length is {self.max_model_len} tokens. However, your prompt contains "
+                f"{chars} characters (more than {most} characters, which is the upper bound for {self.max_model_len} "
+                "input tokens). Please reduce the length of the input prompt.",
+                chars,
+                show_value=True,
+            )
+
+    def _check_length(self, tokens: int) -> None:
+        if tokens > self.max_model_len:
+            # vLLM stops counting one token past the limit, and says so.
+            raise invalid(
+                "input_tokens",
+                f"This model's maximum context length is {self.max_model_len} tokens. However, your prompt contains "
+                f"at least {self.max_model_len + 1} input tokens, which exceeds this limit even without any output "
+                "tokens. Please reduce the length of the input prompt.",
+                self.max_model_len + 1,
+                show_value=True,
+            )
+
+    def _max_tokens(self, sampling: Sampling, prompt_tokens: int) -> int:
+        asked, param = sampling.max_tokens, sampling.max_tokens_param
+        if asked is not None and asked > self.max_model_len:
+            message = (
+                f"{param}={asked} cannot be greater than max_model_len={self.max_model_len}. "
+                "Please request fewer output tokens."
+            )
+            raise invalid(param, message, asked, show_value=True)
+        room = self.max_model_len - prompt_tokens
+        max_tokens = room if asked is None else min(asked, room)
+        if max_tokens < 1:
+            raise invalid(
+                "max_tokens", f"max_tokens must be at least 1, got {max_tokens}.", max_tokens, show_value=True
+            )
+        return max_tokens

@@ -1,0 +1,215 @@
+"""The embedded engine's HTTP side: a bare ASGI application with vLLM's paths.
+
+Bare, because an answer is a stream of small writes and every layer in between would be paid for with each token.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from secrets import token_hex
+from typing import Any, TypeAlias
+
+from .bodies import ApiError, Body, check_flag, check_model, parse_conversation, parse_json, parse_token_ids
+from .generate import Generator, Job
+from .loop import EngineLoop, OutputStream
+from .responses import Json, encode
+from .tokenizer import Tokenizer
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers: TypeAlias = Mapping[str, str]
+
+VLLM_VERSION = "0.32.0"
+"""Whose protocols this speaks."""
+MAX_BODY_BYTES = 100 * 1024 * 1024
+_JSON = "application/json"
+_EVENT_STREAM = "text/event-stream; charset=utf-8"
+
+
+class Gone(Exception):
+    """The client left before its request was read."""
+
+
+class HttpApp:
+    """Routes requests. Made for one engine; `started_s` is seconds of the Unix epoch."""
+
+    def __init__(
+        self, loop: EngineLoop, tokenizer: Tokenizer, generator: Generator, *, model_name: str, profile: str
+    ) -> None:
+        self._loop = loop
+        self._tokenizer = tokenizer
+        self._generator = generator
+        self._model_name = model_name
+        self._profile = profile
+        self._started_s = int(time.time())
+        self._routes: dict[str, tuple[str, Callable[[Scope, Receive, Send], Awaitable[None]]]] = {
+            "/v1/chat/completions": ("POST", self._chat),
+            "/v1/completions": ("POST", self._completions),
+            "/v1/models": ("GET", self._models),
+            "/version": ("GET", self._version),
+            "/health": ("GET", self._health),
+            "/ping": ("GET", self._health),
+            "/metrics": ("GET", self._metrics),
+            "/tokenize": ("POST", self._tokenize),
+            "/detokenize": ("POST", self._detokenize),
+            "/reset_prefix_cache": ("POST", self._reset),
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI interface; only `http` is spoken."""
+        if scope["type"] != "http":
+            return
+        method, handler = self._routes.get(scope["path"], ("", None))
+        if handler is None:
+            await _answer(send, 404, encode({"detail": "Not Found"}))
+        elif scope["method"] != method:
+            await _answer(send, 405, encode({"detail": "Method Not Allowed"}), extra=[(b"allow", method.encode())])
+        else:
+            try:
+                await handler(scope, receive, send)
+            except ApiError as error:
+                await _answer(send, error.status, encode(error.body()))
+            except Gone:
+                return
+
+    async def _chat(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = _headers(scope)
+        job = await self._generator.chat(await _json_body(headers, receive), headers)
+        await self._generate(job, receive, send)
+
+    async def _completions(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = _headers(scope)
+        job = await self._generator.completion(await _json_body(headers, receive), headers)
+        await self._generate(job, receive, send)
+
+    async def _generate(self, job: Job, receive: Receive, send: Send) -> None:
+        stream = self._generator.submit(job)
+        watcher = asyncio.create_task(_abort_when_gone(receive, stream))
+        try:
+            if job.sampling.stream:
+                await send(_start(200, _EVENT_STREAM))
+                async for frame in self._generator.frames(job, stream):
+                    await send({"type": "http.response.body", "body": frame, "more_body": True})
+                await send({"type": "http.response.body", "body": b""})
+            elif (body := await self._generator.whole(job, stream)) is not None:
+                await _answer(send, 200, body)
+            else:
+                error = ApiError("The request was aborted", status=500, kind="InternalServerError")
+                await _answer(send, error.status, encode(error.body()))
+        finally:
+            watcher.cancel()
+            stream.abort()
+
+    async def _models(self, scope: Scope, receive: Receive, send: Send) -> None:
+        permission = {
+            "id": f"modelperm-{token_hex(8)}",
+            "object": "model_permission",
+            "created": self._started_s,
+            "allow_create_engine": False,
+            "allow_sampling": True,
+            "allow_logprobs": False,
+            "allow_search_indices": False,
+            "allow_view": True,
+            "allow_fine_tuning": False,
+            "organization": "*",
+            "group": None,
+            "is_blocking": False,
+        }
+        card = {
+            "id": self._model_name,
+            "object": "model",
+            "created": self._started_s,
+            "owned_by": "vllm",
+            "root": self._model_name,
+            "parent": None,
+            "max_model_len": self._generator.max_model_len,
+            "permission": [permission],
+        }
+        await _answer(send, 200, encode({"object": "list", "data": [card]}))
+
+    async def _version(self, scope: Scope, receive: Receive, send: Send) -> None:
+        told = {"embedded_engine": True, "profile": self._profile, "timing": "modelled"}
+        await _answer(send, 200, encode({"version": VLLM_VERSION, "prefixscope": told}))
+
+    async def _health(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await _answer(send, 200, b"", content_type=None)
+
+    async def _metrics(self, scope: Scope, receive: Receive, send: Send) -> None:
+        page, content_type = self._loop.metrics.page(_headers(scope).get("accept", ""))
+        await _answer(send, 200, page, content_type=content_type)
+
+    async def _tokenize(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = await _json_body(_headers(scope), receive)
+        check_model(body, self._model_name)
+        check_flag(body, "add_special_tokens")  # Accepted: Qwen2.5 adds none.
+        prompt = body.get("prompt")
+        if isinstance(prompt, str) and "messages" not in body:
+            tokens = await self._generator.encode_prompt(prompt)
+        else:
+            tokens = await self._generator.encode_chat(parse_conversation(body))
+        strings = self._tokenizer.token_strings(tokens) if check_flag(body, "return_token_strs") else None
+        told: Json = {"count": len(tokens), "max_model_len": self._generator.max_model_len, "tokens": tokens}
+        await _answer(send, 200, encode(told | {"token_strs": strings}))
+
+    async def _detokenize(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = await _json_body(_headers(scope), receive)
+        check_model(body, self._model_name)
+        tokens = await self._generator.encode_prompt(parse_token_ids(body, "tokens"))
+        await _answer(send, 200, encode({"prompt": self._tokenizer.decode(tokens)}))
+
+    async def _reset(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await _answer(send, 200, encode({"success": self._loop.reset_prefix_cache()}))
+
+
+async def _abort_when_gone(receive: Receive, stream: OutputStream) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    stream.abort()
+
+
+async def _json_body(headers: Headers, receive: Receive) -> Body:
+    if headers.get("content-type", "").lower().split(";", 1)[0].strip() != _JSON:
+        raise ApiError(
+            "1 validation error:\n  Unsupported Media Type: Only 'application/json' is allowed", kind="Bad Request"
+        )
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > MAX_BODY_BYTES:
+            raise ApiError(f"A body has at most {MAX_BODY_BYTES} bytes.", status=413, kind="Request Entity Too Large")
+        pieces.append(piece)
+        if not message.get("more_body", False):
+            return parse_json(b"".join(pieces))
+
+
+def _headers(scope: Scope) -> Headers:
+    pairs: Iterable[tuple[bytes, bytes]] = scope["headers"]
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
+
+
+def _start(
+    status: int, content_type: str | None, length: int | None = None, extra: Iterable[tuple[bytes, bytes]] = ()
+) -> MutableMapping[str, Any]:
+    headers = [(b"vary", b"Origin"), *extra]
+    if content_type is not None:
+        headers.insert(0, (b"content-type", content_type.encode()))
+    if length is not None:
+        headers.insert(0, (b"content-length", str(length).encode()))
+    return {"type": "http.response.start", "status": status, "headers": headers}
+
+
+async def _answer(
+    send: Send,
+    status: int,
+    body: bytes,
+    content_type: str | None = _JSON,
+    extra: Iterable[tuple[bytes, bytes]] = (),
+) -> None:
+    await send(_start(status, content_type, len(body), extra))
+    await send({"type": "http.response.body", "body": body})
