@@ -153,6 +153,10 @@ class EngineSample:
     num_gpu_blocks: int | None = None
     prefix_caching: bool | None = None
     hash_algo: str | None = None
+    lifetime_hit_ratio: float | None = None
+    """The gauge of servers that count no tokens (`gpu_prefix_cache_hit_rate`); never mixed with counters."""
+    counters_created_s: float | None = None
+    """When the query counter was made, in seconds since 1970: a later moment is another process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,11 +246,11 @@ class RequestFirstToken:
 
 @dataclass(frozen=True, slots=True)
 class RequestPromptTokens:
-    """The prompt's token ids, from the response itself or from the server's `/tokenize`."""
+    """The prompt's token ids, from the response itself, the server's `/tokenize`, or the request, which gave them."""
 
     request: RequestId
     token_ids: tuple[int, ...]
-    source: Literal["response", "tokenize"]
+    source: Literal["response", "tokenize", "request"]
     at_s: float
 
 

@@ -1,0 +1,90 @@
+"""Asks a server for the tokens of prompts whose responses don't carry them: after the send, one at a time, in bounds.
+
+Tokenising costs the server time too. Under load, requests beyond the budget go without exact tokens rather than slow
+anyone down: a burst is served at once, then so many a second; the oldest that still wait are dropped.
+"""
+
+import asyncio
+from collections import deque
+from typing import NamedTuple, Protocol
+
+from ..ids import RequestId
+from ..observations import RequestPromptTokens
+from .clock import Clock
+from .response_tap import Emit
+
+BURST = 32
+RATE_PER_S = 20.0
+MAX_WAITING = 64
+TIMEOUT_S = 30.0
+
+
+class Tokenizer(Protocol):
+    """The server's own tokenizer: `TokenizerClient`."""
+
+    async def tokenize(self, path: str, body: bytes) -> tuple[int, ...] | None:
+        """The token ids of the prompt of a request to `path`; None where the server gave no answer."""
+        ...
+
+
+class _Waiting(NamedTuple):
+    request: RequestId
+    path: str
+    body: bytes
+
+
+class PromptTokens:
+    """The queue of prompts to tokenise, and the task that works it off while there is work."""
+
+    def __init__(self, tokenizer: Tokenizer, emit: Emit, clock: Clock, max_body_bytes: int) -> None:
+        self._tokenizer = tokenizer
+        self._emit = emit
+        self._clock = clock
+        self._max_body_bytes = max_body_bytes
+        self._waiting: deque[_Waiting] = deque(maxlen=MAX_WAITING)
+        self._task: asyncio.Task[None] | None = None
+        self._budget = float(BURST)
+        self._budget_s = clock.monotonic()
+
+    def ask(self, request: RequestId, path: str, body: bytes) -> None:
+        """Queues a prompt; its tokens follow as an observation, if at all. Larger bodies than allowed are left out."""
+        if len(body) > self._max_body_bytes:
+            return
+        self._waiting.append(_Waiting(request, path, body))
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._work(), name="prompt tokens")
+
+    async def close(self) -> None:
+        """Ends the task."""
+        self._waiting.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                wait_s = self._spend()
+                if wait_s > 0:
+                    await asyncio.sleep(wait_s)
+                    continue
+                request, path, body = self._waiting.popleft()
+                try:
+                    async with asyncio.timeout(TIMEOUT_S):
+                        token_ids = await self._tokenizer.tokenize(path, body)
+                except Exception:  # The outer edge of a task: a prompt without tokens is shown as unknown.
+                    token_ids = None
+                if token_ids:
+                    self._emit(RequestPromptTokens(request, token_ids, "tokenize", self._clock.monotonic()))
+        finally:
+            self._task = None
+
+    def _spend(self) -> float:
+        """Takes one call from the budget; else the seconds until there is one."""
+        now = self._clock.monotonic()
+        self._budget = min(float(BURST), self._budget + (now - self._budget_s) * RATE_PER_S)
+        self._budget_s = now
+        if self._budget < 1:
+            return (1 - self._budget) / RATE_PER_S + 0.001
+        self._budget -= 1
+        return 0.0

@@ -1,0 +1,203 @@
+"""Listens to a copy of a response while it passes, and says what it learned as observations.
+
+The tap never touches the bytes and may fail: whoever feeds it catches that, and the stream goes on. What it holds is
+bounded; above the bound it gives up with a visible mark. Times are arguments: when the bytes arrived.
+"""
+
+import zlib
+from collections.abc import Callable
+
+from ..ids import RequestId, ServerId
+from ..observations import (
+    Malformed,
+    Observation,
+    Outcome,
+    RequestEngineTimes,
+    RequestFirstToken,
+    RequestHead,
+    RequestOutputTokens,
+    RequestPromptTokens,
+    RequestUsage,
+)
+from ..wire.chat_chunks import EngineTimes, Said, Usage, read_body, read_error, read_event
+from ..wire.sse import SseDecoder
+
+OUTPUT_TOKENS_EVERY_S = 0.1
+MAX_MARKS = 10
+"""Malformed events of one response that are reported one by one."""
+MAX_ERROR_BYTES = 64 * 1024
+"""Of an error's body, the start is read."""
+MAX_INFLATED_BYTES = 4 * 1024 * 1024
+"""What one piece of a compressed body may become."""
+
+
+Emit = Callable[[Observation], None]
+"""Hands an observation to the writer. Never blocks, never raises."""
+
+
+class ResponseTap:
+    """One response. `head`, then `feed` each piece, then `end`; afterwards `outcome` says what became of it."""
+
+    def __init__(
+        self, server: ServerId, request: RequestId, emit: Emit, *, tells_output: bool, max_held_bytes: int
+    ) -> None:
+        self.content_chunks = 0
+        self.finish_reason: str | None = None
+        self.error: str | None = None
+        self.complete = False
+        """The protocol's own end mark was seen, or a whole body was read."""
+        self.knows_prompt = False
+        self.saw_first_token = False
+        self._server = server
+        self._request = request
+        self._emit = emit
+        self._tells_output = tells_output
+        self._max_held_bytes = max_held_bytes
+        self._decoder: SseDecoder | None = None
+        self._body: bytearray | None = None
+        self._inflate: zlib._Decompress | None = None
+        self._status = 0
+        self._events = 0
+        self._saw_answer = False
+        self._usage: Usage | None = None
+        self._times: EngineTimes | None = None
+        self._output: list[int] = []
+        self._told_output = 0
+        self._next_output_s = 0.0
+        self._marks = 0
+        self._given_up = False
+
+    def head(self, status: int, content_type: bytes, content_encoding: bytes, at_s: float) -> None:
+        """The response's status, and the two headers that say how to read it ("" where absent), lower-cased."""
+        self._emit(RequestHead(self._request, status, at_s))
+        self._status = status
+        if content_encoding in (b"gzip", b"x-gzip", b"deflate"):
+            self._inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+        elif content_encoding not in (b"", b"identity"):
+            self._give_up(f"compressed with {content_encoding.decode('latin-1')}: passed on unread", at_s)
+            return
+        if content_type.startswith(b"text/event-stream") and status < 400:
+            self._decoder = SseDecoder(self._max_held_bytes)
+        else:
+            self._body = bytearray()
+
+    def feed(self, data: bytes, at_s: float) -> None:
+        """A piece of the body that arrived at `at_s`."""
+        if self._given_up:
+            return
+        if self._inflate is not None:
+            try:
+                data = self._inflate.decompress(data, MAX_INFLATED_BYTES)
+            except zlib.error as error:
+                self._give_up(f"its compression can't be undone: {error}", at_s)
+                return
+            if self._inflate.unconsumed_tail:
+                self._give_up("it unpacks to too much", at_s)
+                return
+        if self._decoder is not None:
+            for event in self._decoder.feed(data):
+                self._hear(read_event(event.data, event.name), at_s)
+            if self._decoder.gave_up:
+                self._give_up(f"a line is longer than {self._max_held_bytes} bytes", at_s)
+        elif self._body is not None:
+            room = MAX_ERROR_BYTES - len(self._body) if self._status >= 400 else len(data)
+            self._body += data[: max(room, 0)]
+            if len(self._body) > self._max_held_bytes:
+                self._give_up(f"the body is longer than {self._max_held_bytes} bytes", at_s)
+
+    def end(self, at_s: float) -> None:
+        """The body's end, or where it broke off: says what is said once."""
+        if self._decoder is not None and not self._given_up:
+            for event in self._decoder.flush():
+                said = read_event(event.data, event.name)
+                if said.malformed is None:  # What a broken stream ends in isn't the server's mistake.
+                    self._hear(said, at_s)
+        elif self._body and not self._given_up:
+            self._read_whole(bytes(self._body), at_s)
+        self._tell_output(at_s)
+        usage, times = self._usage, self._times
+        if usage is not None:
+            self._emit(
+                RequestUsage(
+                    self._request, usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, at_s,
+                    created_cache_tokens=usage.created_cache_tokens,
+                )
+            )  # fmt: skip
+        if times is not None:
+            self._emit(
+                RequestEngineTimes(
+                    self._request, at_s, times.ttft_ms, times.queue_ms, times.generation_ms, times.mean_itl_ms
+                )
+            )
+
+    def outcome(self) -> Outcome:
+        """What became of a response whose bytes all arrived. A stream that can't be read counts as ok."""
+        if self._status >= 400:
+            return "http_error"
+        if self.error is not None:
+            return "stream_error"
+        if self._given_up or self._decoder is None:
+            return "ok"
+        if self.finish_reason is not None or (self.complete and self.content_chunks):
+            return "ok"
+        return "empty" if self.complete or not self._events else "truncated"
+
+    def _hear(self, said: Said, at_s: float) -> None:
+        self._events += 1
+        if said.answer or said.reasoning:
+            self.content_chunks += 1
+            if said.reasoning and not self.saw_first_token:
+                self.saw_first_token = True
+                self._emit(RequestFirstToken(self._request, at_s, answer=False))
+            if said.answer and not self._saw_answer:
+                self.saw_first_token = self._saw_answer = True
+                self._emit(RequestFirstToken(self._request, at_s))
+        self._note(said, at_s)
+        if said.token_ids is not None and self._tells_output:
+            self._output += said.token_ids
+            if at_s >= self._next_output_s:
+                self._next_output_s = at_s + OUTPUT_TOKENS_EVERY_S
+                self._tell_output(at_s)
+
+    def _note(self, said: Said, at_s: float) -> None:
+        if said.malformed is not None:
+            self._mark(said.malformed, at_s)
+        if said.done:
+            self.complete = True
+        if said.finish_reason is not None:
+            self.finish_reason = said.finish_reason
+        if said.error is not None and self.error is None:
+            self.error = said.error
+        if said.usage is not None:
+            self._usage = said.usage if self._usage is None else self._usage.updated(said.usage)
+        if said.times is not None:
+            self._times = said.times
+        if said.prompt_token_ids and not self.knows_prompt:
+            self.knows_prompt = True
+            self._emit(RequestPromptTokens(self._request, said.prompt_token_ids, "response", at_s))
+
+    def _read_whole(self, body: bytes, at_s: float) -> None:
+        if self._status >= 400:
+            self.error = read_error(body)
+            return
+        said = read_body(body)
+        self.complete = said.malformed is None
+        self.content_chunks = int(said.answer or said.reasoning)
+        self._note(said, at_s)
+        if said.token_ids is not None and self._tells_output:
+            self._output += said.token_ids
+
+    def _tell_output(self, at_s: float) -> None:
+        if len(self._output) > self._told_output:
+            self._told_output = len(self._output)
+            self._emit(RequestOutputTokens(self._request, tuple(self._output), at_s))
+
+    def _give_up(self, why: str, at_s: float) -> None:
+        self._given_up = True
+        self._body = None
+        self._mark(f"the response is passed on unread from here: {why}", at_s)
+
+    def _mark(self, detail: str, at_s: float) -> None:
+        self._marks += 1
+        if self._marks <= MAX_MARKS:
+            self._emit(Malformed(self._server, "sse", detail, at_s, request=self._request))

@@ -1,0 +1,163 @@
+"""The proxy's ASGI edge, for `/v1/*`: bare, with no framework on the path of a streamed chunk.
+
+Reads the client's request, hands it to an `Exchange`, passes on what comes back, and watches whether the client is
+still there. Errors of its own have a body that both OpenAI's clients and the dashboard's understand.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import msgspec
+
+from ..errors import NotFound, PrefixScopeError, error_body
+from ..sources.chat_proxy import Call, ChatProxy, Exchange
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+ALLOWED = re.compile(
+    r"/v1/(?:chat/completions|completions|responses(?:/[\w.:-]+(?:/cancel)?)?|messages(?:/count_tokens)?|embeddings"
+    r"|rerank|score|models(?:/[\w.:-]+)*|audio/[\w-]+)",
+    re.ASCII,
+)
+_DOTS = re.compile(r"/\.\.?(?:/|$)")
+
+
+class BodyTooLarge(PrefixScopeError):
+    """A request body above `max_body_bytes`."""
+
+    status = 413
+    code = "body_too_large"
+
+
+class ClientGone(Exception):
+    """The client left before its request was complete."""
+
+
+class ProxyApp:
+    """The ASGI application."""
+
+    def __init__(self, proxy: ChatProxy) -> None:
+        self._proxy = proxy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request. Websockets (`/v1/realtime`) aren't proxied."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        assert scope["type"] == "http"
+        proxy = self._proxy
+        try:
+            path, target = _target(scope)
+            proxy.enter()
+        except PrefixScopeError as error:
+            await _answer(send, error)
+            return
+        try:
+            body = await _read_body(scope, receive, proxy.settings.max_body_bytes)
+            call = Call(scope["method"], path, target, scope["headers"], body)
+            await _exchange(proxy.open(call), receive, send)
+        except ClientGone:
+            pass
+        except PrefixScopeError as error:
+            await _answer(send, error)
+        finally:
+            proxy.leave()
+
+
+async def _exchange(exchange: Exchange, receive: Receive, send: Send) -> None:
+    """Raises PrefixScopeError while nothing was sent to the client. Later failures break the client's stream off, as
+    the server's was: the coroutine returns without the last message, and the HTTP server closes the connection.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    watcher = asyncio.get_running_loop().create_task(_watch(receive, exchange, task))
+    try:
+        await exchange.send()
+        await send({"type": "http.response.start", "status": exchange.status, "headers": exchange.headers})
+        while not exchange.complete:
+            try:
+                data = await exchange.read()
+            except PrefixScopeError:
+                return
+            await send({"type": "http.response.body", "body": data, "more_body": not exchange.complete})
+    except asyncio.CancelledError:
+        if not exchange.client_gone:
+            raise
+        task.uncancel()
+    finally:
+        watcher.cancel()
+        exchange.close()
+
+
+async def _watch(receive: Receive, exchange: Exchange, task: asyncio.Task[Any]) -> None:
+    """Ends the exchange when the client leaves before it is complete."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    if not exchange.complete:
+        exchange.client_gone = True
+        task.cancel()
+
+
+async def _read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit() and int(value) > max_bytes:
+            raise _too_large(max_bytes)
+    pieces: list[bytes] = []
+    size = 0
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        if piece := message.get("body", b""):
+            pieces.append(piece)
+            size += len(piece)
+            if size > max_bytes:
+                raise _too_large(max_bytes)
+        more = message.get("more_body", False)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _too_large(max_bytes: int) -> BodyTooLarge:
+    return BodyTooLarge(
+        f"the request body is larger than {max_bytes} bytes", hint="Send less, or raise max_body_bytes."
+    )
+
+
+def _target(scope: Scope) -> tuple[str, bytes]:
+    """The path from `/v1/` on, and the target to ask the server for. Raises NotFound where it isn't proxied."""
+    path: str = scope["path"]
+    raw: bytes = scope.get("raw_path") or path.encode("utf-8")
+    path = path[max(path.find("/v1/"), 0) :]
+    raw = raw[max(raw.find(b"/v1/"), 0) :]
+    if not ALLOWED.fullmatch(path) or _DOTS.search(path) or b"%" in raw:
+        raise NotFound(
+            f"{path} is not proxied", hint="Completions, embeddings, models and audio are; ask the server for others."
+        )
+    query: bytes = scope.get("query_string", b"")
+    return path, raw + b"?" + query if query else raw
+
+
+async def _answer(send: Send, error: PrefixScopeError) -> None:
+    """One body for both kinds of reader: `error.message`, `type` and `code` for OpenAI's clients, `code` and `hint`
+    for the dashboard's own.
+    """
+    shape = error_body(error)["error"]
+    if error.hint:
+        shape["message"] = f"{error.message}. {error.hint}"
+    body = msgspec.json.encode({"error": {**shape, "type": _TYPES.get(error.status, "server_error"), "param": None}})
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    if error.status == 503:
+        headers.append((b"retry-after", b"1"))
+    if error.status == 413:
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+_TYPES = {404: "not_found_error", 413: "invalid_request_error", 503: "overloaded_error", 504: "timeout_error"}
