@@ -44,7 +44,12 @@ class Writer:
     """
 
     def __init__(
-        self, ledger: Applies, publish: Callable[[list[Outgoing]], None], clock: Clock, max_kv_batches: int
+        self,
+        ledger: Applies,
+        publish: Callable[[list[Outgoing]], None],
+        clock: Clock,
+        max_kv_batches: int,
+        tick_s: float = TICK_S,
     ) -> None:
         self.poisoned = 0
         """Observations that made the ledger fail: logged, left out, and no reason to stop."""
@@ -53,6 +58,7 @@ class Writer:
         self._publish = publish
         self._clock = clock
         self._max_kv_batches = max_kv_batches
+        self._tick_s = tick_s
         self._queue: deque[Observation] = deque()
         self._kv_batches = 0
         self._wake = asyncio.Event()
@@ -74,7 +80,7 @@ class Writer:
 
     async def run(self) -> None:
         """Applies until cancelled."""
-        next_tick_s = self._clock.monotonic() + TICK_S
+        next_tick_s = self._clock.monotonic() + self._tick_s
         while True:
             if not self._queue:
                 self._wake.clear()
@@ -82,7 +88,7 @@ class Writer:
             self._apply_slice()
             now = self._clock.monotonic()
             if now >= next_tick_s:
-                next_tick_s = max(next_tick_s + TICK_S, now)
+                next_tick_s = max(next_tick_s + self._tick_s, now)
                 self._guarded(self._ledger.tick, now)
             # Another turn of the loop for the streams before the next slice.
             await asyncio.sleep(0)

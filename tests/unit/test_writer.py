@@ -34,13 +34,6 @@ class NotingLedger:
         return []
 
 
-class HurriedClock(SystemClock):
-    """A clock that runs `factor` times as fast, so that a tick a second takes no second."""
-
-    def monotonic(self) -> float:
-        return super().monotonic() * 100
-
-
 def step(number: int, caption: str = "") -> ScenarioStepped:
     return ScenarioStepped(number, 0, caption, True, 0.0)
 
@@ -138,7 +131,7 @@ async def test_a_flood_leaves_turns_of_the_loop_to_others() -> None:
 
 async def test_the_ledger_ticks_in_silence() -> None:
     ledger = NotingLedger()
-    writer = Writer(ledger, lambda _: None, HurriedClock(), 10)
+    writer = Writer(ledger, lambda _: None, SystemClock(), 10, tick_s=0.01)
 
     async with running(writer):
         await until(lambda: ledger.ticks >= 2)
