@@ -1,0 +1,63 @@
+/** The dashboard's HTTP API and the chat endpoint behind it. All addresses are relative to the page. */
+
+import { SseDecoder, readChatFrame } from "./sse.js";
+
+/** The JSON at `path`. Throws an Error with the server's own words where it refuses. */
+export async function getJson(path, { signal } = {}) {
+  const response = await fetch(path, { headers: { Accept: "application/json" }, signal });
+  if (!response.ok) throw new Error(await errorText(response));
+  return response.json();
+}
+
+export async function post(path) {
+  const response = await fetch(path, { method: "POST" });
+  if (!response.ok) throw new Error(await errorText(response));
+}
+
+/** The text of one block, by request and index, or by hash. */
+export function blockPath({ request, index, hash, server, rank }) {
+  if (request !== undefined && request !== null) {
+    return `api/requests/${encodeURIComponent(request)}/blocks/${index}`;
+  }
+  const query = new URLSearchParams({ server, rank: String(rank ?? 0) });
+  return `api/blocks/${encodeURIComponent(hash)}?${query}`;
+}
+
+/**
+ * Sends a chat request and reads its stream. onStart(id): the dashboard's id of the request; onText(text): new text of
+ * the answer. Throws an Error in words that a person can read; an AbortError where `signal` stopped it.
+ */
+export async function streamChat({ body, headers, signal, onStart, onText }) {
+  const response = await fetch("v1/chat/completions", {
+    method: "POST",
+    headers: { "Content-Type": "application/json", ...headers },
+    body: JSON.stringify(body),
+    signal,
+  });
+  onStart(response.headers.get("X-PrefixScope-Request"));
+  if (!response.ok) throw new Error(await errorText(response));
+  const decoder = new SseDecoder();
+  const utf8 = new TextDecoder();
+  const reader = response.body.getReader();
+  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+    for (const { data } of decoder.feed(utf8.decode(chunk.value, { stream: true }))) {
+      const frame = readChatFrame(data);
+      if (frame.error !== null) throw new Error(frame.error);
+      if (frame.text !== "") onText(frame.text);
+    }
+  }
+}
+
+/** An error response in words: our shape, vLLM's, or the status alone. */
+async function errorText(response) {
+  let error = null;
+  try {
+    const body = await response.json();
+    error = body.error ?? body;
+  } catch {
+    error = null;
+  }
+  const message = typeof error === "string" ? error : (error?.message ?? error?.detail);
+  const hint = error?.hint ? ` ${error.hint}` : "";
+  return message ? `${message}${hint}` : `The server answered with status ${response.status}.`;
+}

@@ -1,0 +1,132 @@
+/** Puts the page together: connection to store, store to views, views into one frame. The only module that knows all. */
+
+import { blockPath, getJson, post, streamChat } from "./api.js";
+import { createComposer } from "./composer.js";
+import { connect, createPosition } from "./connection.js";
+import { Effects } from "./effects.js";
+import { createFrame } from "./frame.js";
+import { readPalette } from "./palette.js";
+import { decodeMessage } from "./protocol.js";
+import { createStore } from "./store.js";
+import { change, initialUi } from "./ui_state.js";
+import { createCache } from "./views/cache.js";
+import { createCard, createCardLoader } from "./views/card.js";
+import { createCharts } from "./views/charts.js";
+import { createFigures } from "./views/figures.js";
+import { createLanes } from "./views/lanes.js";
+import { createNotices } from "./views/notices.js";
+import { createScenario } from "./views/scenario.js";
+import { createStrip } from "./views/strip.js";
+import { createTry } from "./views/try.js";
+
+function start() {
+  const store = createStore();
+  const effects = new Effects();
+  const stillMotion = window.matchMedia("(prefers-reduced-motion: reduce)");
+  let ui = change(initialUi(), { still: stillMotion.matches });
+  let palette = readPalette();
+
+  function set(fields) {
+    ui = change(ui, fields);
+    document.body.dataset.link = ui.connection;
+    frame.invalidate();
+  }
+
+  function repaint() {
+    palette = readPalette();
+    set({ paint: ui.paint + 1 });
+  }
+
+  const composer = createComposer({ send: streamChat, onChange: (run) => set({ run }) });
+  const loader = createCardLoader({
+    load: (focus) => getJson(blockPath(focus)),
+    onLoaded: () => frame.invalidate(),
+  });
+
+  function setFocus(focus) {
+    if (focus === null && ui.focus === null) return;
+    loader.want(focus);
+    set({ focus });
+  }
+
+  const getPalette = () => palette;
+  const quietly = (promise) => promise.catch((error) => console.warn(error.message));
+  const shared = { effects, getPalette, setFocus };
+  const views = [
+    createStrip({ onTheme: () => switchTheme(repaint) }),
+    createNotices(),
+    createScenario({
+      onStop: () => quietly(post("api/scenario/stop")),
+      onStart: () => quietly(post("api/scenario/start")),
+    }),
+    createFigures(),
+    createTry({ composer, getState: () => store.state }),
+    createLanes({ ...shared, onUnfold: () => set({ unfolded: !ui.unfolded }) }),
+    createCache({ ...shared, onWhole: () => set({ wholePool: !ui.wholePool }) }),
+    createCard({ loader }),
+    ...createCharts({ getPalette }),
+  ];
+
+  const position = createPosition();
+  const frame = createFrame({
+    views,
+    prepare(now) {
+      try {
+        if (store.apply()) effects.take(store.state, now, { still: ui.still });
+      } catch (error) {
+        console.error(error);
+        position.forget();
+        link.restart();
+      }
+      return { state: store.state, ui };
+    },
+    onError: (error) => console.error(error),
+  });
+
+  const link = listen({ store, position, set, getUi: () => ui, invalidate: () => frame.invalidate() });
+  stillMotion.addEventListener("change", () => set({ still: stillMotion.matches }));
+  new MutationObserver(repaint).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  new ResizeObserver(() => set({ paint: ui.paint + 1 })).observe(document.getElementById("main"));
+  document.fonts?.ready.then(repaint);
+  frame.invalidate();
+}
+
+/** Feeds the store from the live socket. What can't be used is noted once a kind, and stops nothing. */
+function listen({ store, position, set, getUi, invalidate }) {
+  const noted = new Set();
+  return connect({
+    base: document.baseURI,
+    position: position.get,
+    onState(connection) {
+      if (getUi().connection !== connection) set({ connection });
+    },
+    onMessage(text) {
+      let event;
+      try {
+        event = decodeMessage(text);
+      } catch (error) {
+        if (error.code === "version" && getUi().mismatch === null) set({ mismatch: `The dashboard sends ${error.message}.` });
+        if (!noted.has(error.message)) console.info(`Left out: ${error.message}`);
+        noted.add(error.message);
+        return;
+      }
+      if (event === null) return;
+      position.follow(event);
+      store.push(event);
+      invalidate();
+    },
+  });
+}
+
+function switchTheme(repaint) {
+  const root = document.documentElement;
+  const theme = root.dataset.theme === "dark" ? "light" : "dark";
+  root.dataset.theme = theme;
+  try {
+    localStorage.setItem("prefixscope-theme", theme);
+  } catch {
+    repaint();
+  }
+}
+
+start();

@@ -1,0 +1,26 @@
+/**
+ * What the page itself is doing, as plain data: nothing here comes from the server. `change` is a new state with some
+ * fields replaced; views compare fields by identity.
+ */
+
+import { IDLE } from "./composer.js";
+
+export function initialUi() {
+  return {
+    /** connecting, live, lost; `mismatch`: the server speaks a protocol that this page doesn't read. */
+    connection: "connecting",
+    mismatch: null,
+    /** Raised whenever colours or sizes changed, so that everything is drawn anew. */
+    paint: 0,
+    still: false,
+    /** The block that is pointed at: {hash, request, index, server, rank, x, y} or null. */
+    focus: null,
+    /** The answer about it: {key, block, error} or null. */
+    card: null,
+    wholePool: false,
+    unfolded: false,
+    run: IDLE,
+  };
+}
+
+export const change = (ui, fields) => ({ ...ui, ...fields });

@@ -1,0 +1,169 @@
+/** The cache picture: a Plotly heatmap, a cell a block, with a canvas over it for what moves. */
+
+import { byId, setAttribute, setHidden, setText } from "../dom.js";
+import { throttle } from "../frame.js";
+import { count, plural } from "../format.js";
+import { chooseCapacity, emptyPlacement, gridShape, placeAll, updatePlacement } from "../placement.js";
+import { CELL, cachesOf, cellState, holdersByHash, pool, primaryServer, runningHashes } from "../selectors.js";
+import { createOverlay } from "./cache_overlay.js";
+
+const NO_BLOCKS = new Map();
+const NAMES = ["cell-empty", "cell-single", "cell-few", "cell-many", "cell-running"];
+
+export function createCache({ effects, getPalette, setFocus, onWhole }) {
+  const stage = byId("cache-stage");
+  const plot = byId("cache-plot");
+  const overlay = createOverlay(byId("cache-overlay"));
+  const counts = Object.fromEntries([...document.querySelectorAll("[data-count]")].map((node) => [node.dataset.count, node]));
+  const whole = byId("whole-pool");
+  const gate = throttle(100);
+  const slowGate = throttle(250);
+  let placement = emptyPlacement(0);
+  let grid = { columns: 1, rows: 1 };
+  let blocks = NO_BLOCKS;
+  let drawn = {};
+  let cursor = 0;
+
+  whole.addEventListener("click", onWhole);
+  stage.addEventListener("pointermove", (event) => {
+    const box = stage.getBoundingClientRect();
+    const column = Math.floor(((event.clientX - box.left) / box.width) * grid.columns);
+    const row = Math.floor(((event.clientY - box.top) / box.height) * grid.rows);
+    point(row * grid.columns + column, event.clientX, event.clientY);
+  });
+  stage.addEventListener("pointerleave", () => setFocus(null));
+  stage.addEventListener("blur", () => setFocus(null));
+  stage.addEventListener("keydown", (event) => {
+    const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -grid.columns, ArrowDown: grid.columns };
+    if (event.key === "Escape") setFocus(null);
+    if (!(event.key in moves)) return;
+    event.preventDefault();
+    cursor = Math.min(placement.capacity - 1, Math.max(0, cursor + moves[event.key]));
+    const box = stage.getBoundingClientRect();
+    const x = box.left + ((cursor % grid.columns) + 0.5) * (box.width / grid.columns);
+    const y = box.top + (Math.floor(cursor / grid.columns) + 1) * (box.height / grid.rows);
+    point(cursor, x, y);
+  });
+
+  function point(slot, x, y) {
+    const hash = placement.hashAt[slot] ?? null;
+    const block = hash === null ? undefined : blocks.get(hash);
+    if (block === undefined) return setFocus(null);
+    cursor = slot;
+    return setFocus({ hash, request: null, index: null, server: drawn.server, rank: block.rank ?? drawn.rank, state: null, x, y });
+  }
+
+  /** The blocks of all ranks; a hash that two ranks hold stands once. */
+  function gather(state, server) {
+    const caches = server === null ? [] : cachesOf(state, server.id);
+    drawn.rank = caches[0]?.rank ?? 0;
+    if (caches.length === 1) return caches[0].blocks;
+    const all = new Map();
+    for (const cache of caches) for (const block of cache.blocks.values()) all.set(block.hash, { ...block, rank: cache.rank });
+    return all;
+  }
+
+  function place(total, ui, width, height, now) {
+    const capacity = chooseCapacity(blocks.size, total, placement.capacity, ui.wholePool);
+    grid = gridShape(Math.max(1, capacity), width, height);
+    if (capacity !== placement.capacity || drawn.generation !== drawn.placedGeneration) {
+      placement = placeAll(blocks, capacity);
+      overlay.forget();
+    } else {
+      const { gone } = updatePlacement(placement, blocks);
+      for (const { slot } of gone) overlay.evicted(slot, now);
+    }
+    drawn.placedGeneration = drawn.generation;
+  }
+
+  function cells(state) {
+    const holders = holdersByHash(state);
+    const running = runningHashes(state);
+    const tally = [0, 0, 0, 0, 0];
+    const z = [];
+    for (let row = 0; row < grid.rows; row++) {
+      const line = new Array(grid.columns).fill(null);
+      for (let column = 0; column < grid.columns; column++) {
+        const slot = row * grid.columns + column;
+        if (slot >= placement.capacity) break;
+        const hash = placement.hashAt[slot];
+        line[column] = hash === null ? CELL.empty : cellState(blocks.get(hash), holders, running);
+        tally[line[column]] += 1;
+      }
+      z.push(line);
+    }
+    return { z, tally };
+  }
+
+  function drawPlot(z, width, height, palette) {
+    const gap = placement.capacity <= 8192 && width / grid.columns > 4 ? 1.5 : 0;
+    const trace = {
+      type: "heatmap", z, zmin: 0, zmax: NAMES.length, zsmooth: false, showscale: false, hoverinfo: "none",
+      xgap: gap, ygap: gap, colorscale: colorscale(palette),
+    };
+    const axis = { visible: false, fixedrange: true };
+    const layout = {
+      width, height, margin: { l: 0, r: 0, t: 0, b: 0 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      xaxis: { ...axis, range: [-0.5, grid.columns - 0.5] },
+      yaxis: { ...axis, range: [grid.rows - 0.5, -0.5] },
+    };
+    window.Plotly.react(plot, [trace], layout, { staticPlot: true, displayModeBar: false });
+  }
+
+  function drawLegend(tally, parts) {
+    setText(counts.single, count(tally[CELL.single]));
+    setText(counts.few, count(tally[CELL.few]));
+    setText(counts.many, count(tally[CELL.many]));
+    setText(counts.running, count(tally[CELL.running]));
+    setText(counts.rest, count(parts.rest));
+    setText(counts["rest-name"], parts.evicted ? "empty" : "never written");
+    const hidden = parts.total === null ? 0 : parts.total - placement.capacity;
+    const scale = byId("cache-scale");
+    if (parts.reason) setText(scale, "");
+    else if (hidden > 0) setText(scale, `Drawn: ${count(placement.capacity)} of the pool's ${plural(parts.total, "block")}; the other ${count(hidden)} hold nothing.`);
+    else setText(scale, `Drawn: all ${plural(placement.capacity, "block")} of the pool.`);
+    setHidden(whole, parts.total === null || parts.total <= 192 || Boolean(parts.reason));
+    setText(whole, hidden > 0 ? "Show the whole pool" : "Zoom in on what is cached");
+    setAttribute(stage, "data-resident", parts.resident);
+  }
+
+  return (state, ui, now) => {
+    if (!window.Plotly) return 60;
+    const server = primaryServer(state);
+    const width = stage.clientWidth;
+    const height = stage.clientHeight;
+    if (width === 0) return null;
+    const inputs = [state.caches, state.requests, state.servers, width, height, ui.paint, ui.wholePool];
+    const changed = !drawn.inputs || inputs.some((input, i) => input !== drawn.inputs[i]);
+    const limit = placement.capacity > 8192 ? slowGate : gate;
+    let wait = null;
+    if (changed && limit.wait(now) === 0) {
+      limit.drawn(now);
+      drawn.server = server?.id ?? null;
+      drawn.generation = state.hello?.instance ?? null;
+      blocks = gather(state, server);
+      const parts = pool(state);
+      place(parts.total, ui, width, height, now);
+      const { z, tally } = cells(state);
+      drawPlot(z, width, height, getPalette());
+      drawLegend(tally, parts);
+      const emptyNote = byId("cache-empty");
+      setHidden(emptyNote, parts.reason === null);
+      setText(emptyNote, parts.reason === null ? "" : `Nothing to draw: ${parts.reason}.`);
+      setHidden(plot, parts.reason !== null);
+      drawn.inputs = inputs;
+    } else if (changed) wait = limit.wait(now);
+
+    const scene = { width, height, grid, placement, blocks, effects, palette: getPalette(), focus: ui.focus, still: ui.still, now };
+    const busy = overlay.draw(scene, { force: changed });
+    return busy ? (ui.still ? 300 : 0) : wait;
+  };
+}
+
+/** Plotly's scale in flat steps, one for each state. */
+function colorscale(palette) {
+  return NAMES.flatMap((name, i) => [
+    [i / NAMES.length, palette[name]],
+    [(i + 1) / NAMES.length, palette[name]],
+  ]);
+}

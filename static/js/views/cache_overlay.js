@@ -1,0 +1,100 @@
+/** What moves in the cache picture: reuse, births, evictions and the ring of what is pointed at, as functions of time. */
+
+import { DURATION_MS, strength } from "../effects.js";
+
+export function createOverlay(canvas) {
+  const context = canvas.getContext("2d");
+  /** Places that a block just left: slot to the time when. */
+  const ghosts = new Map();
+  let drawn = {};
+
+  function forget() {
+    ghosts.clear();
+  }
+
+  function evicted(slot, now) {
+    ghosts.set(slot, now);
+  }
+
+  /** Draws where something moves or moved just before; true while something still will. */
+  function draw(scene, { force = false } = {}) {
+    const { effects, focus, now } = scene;
+    for (const [slot, start] of ghosts) {
+      if (now - start > DURATION_MS.removed || scene.placement.hashAt[slot] !== null) ghosts.delete(slot);
+    }
+    const busy = effects.busy(now) || ghosts.size > 0;
+    if (!busy && !drawn.busy && !force && drawn.focus === focus) return false;
+    drawn = { busy, focus };
+    const scale = window.devicePixelRatio || 1;
+    const width = Math.round(scene.width * scale);
+    const height = Math.round(scene.height * scale);
+    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    context.clearRect(0, 0, scene.width, scene.height);
+    if (busy) drawEffects(scene);
+    drawFocus(scene);
+    return busy;
+  }
+
+  function boxOf({ width, height, grid }, slot, grow = 0) {
+    const w = width / grid.columns;
+    const h = height / grid.rows;
+    const gap = w > 4 ? 0.75 : 0;
+    return [
+      (slot % grid.columns) * w + gap - grow,
+      Math.floor(slot / grid.columns) * h + gap - grow,
+      w - 2 * gap + 2 * grow,
+      h - 2 * gap + 2 * grow,
+    ];
+  }
+
+  function drawEffects(scene) {
+    const { effects, placement, palette, now, still } = scene;
+    for (const hash of effects.hashes()) {
+      const slot = placement.slotOf.get(hash);
+      const effect = slot === undefined ? null : effects.at(hash, now, { still });
+      if (effect === null || effect.kind === "removed") continue;
+      if (effect.kind === "unborn") {
+        context.globalAlpha = 1;
+        context.fillStyle = palette["cell-empty"];
+        context.fillRect(...boxOf(scene, slot, 0.5));
+        continue;
+      }
+      const reused = effect.kind === "reused";
+      context.globalAlpha = effect.strength;
+      context.fillStyle = reused ? palette.reused : palette["computed-ink"];
+      context.fillRect(...boxOf(scene, slot));
+      if (reused) {
+        context.lineWidth = 1.5;
+        context.strokeStyle = palette.text;
+        context.strokeRect(...boxOf(scene, slot, effect.strength * 1.5));
+      }
+    }
+    context.fillStyle = palette.evicted;
+    for (const [slot, start] of ghosts) {
+      context.globalAlpha = still ? 0.8 : strength("removed", Math.max(0.001, (now - start) / DURATION_MS.removed));
+      context.fillRect(...boxOf(scene, slot));
+    }
+    context.globalAlpha = 1;
+  }
+
+  /** The block that is pointed at, and the chain of blocks before it that it depends on. */
+  function drawFocus(scene) {
+    const { focus, placement, blocks, palette } = scene;
+    if (!focus?.hash) return;
+    context.strokeStyle = palette.text;
+    context.lineWidth = 1;
+    let parent = blocks.get(focus.hash)?.parent ?? null;
+    for (let steps = 0; parent !== null && steps < 100_000; steps++) {
+      const slot = placement.slotOf.get(parent);
+      if (slot !== undefined) context.strokeRect(...boxOf(scene, slot, -0.25));
+      parent = blocks.get(parent)?.parent ?? null;
+    }
+    const slot = placement.slotOf.get(focus.hash);
+    if (slot === undefined) return;
+    context.lineWidth = 3;
+    context.strokeRect(...boxOf(scene, slot, 2));
+  }
+
+  return { draw, evicted, forget };
+}

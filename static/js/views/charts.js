@@ -1,0 +1,164 @@
+/** The three Plotly charts. Each is redrawn at most four times a second, and only when what it shows has changed. */
+
+import { byId, setAttribute, setHidden } from "../dom.js";
+import { RATIO_TICKS, UNKNOWN, clip, count, duration, percent, plotlyText, plural, requestName } from "../format.js";
+import { throttle } from "../frame.js";
+import { firstToken, hitRateSeries, primaryServer, tokenSeries, ttftSeries } from "../selectors.js";
+
+const INTERVAL_MS = 250;
+const CONFIG = { displayModeBar: false, responsive: false, doubleClick: false, scrollZoom: false };
+
+/** build(state, palette) -> {data, layout, label, empty}; keys(state): what it depends on. */
+function createChart(id, keys, build, getPalette) {
+  const node = byId(id);
+  const empty = node.parentElement.querySelector(".chart-empty");
+  const gate = throttle(INTERVAL_MS);
+  let drawn = [];
+  return (state, ui, now) => {
+    if (!window.Plotly) return 60;
+    const width = node.clientWidth;
+    const height = node.clientHeight;
+    if (width === 0) return null;
+    const inputs = [...keys(state), width, height, ui.paint];
+    if (inputs.every((input, i) => input === drawn[i])) return null;
+    const wait = gate.wait(now);
+    if (wait > 0) return wait;
+    gate.drawn(now);
+    drawn = inputs;
+    const palette = getPalette();
+    const chart = build(state, palette);
+    setAttribute(node, "aria-label", chart.label);
+    setHidden(empty, !chart.empty);
+    const layout = merge(baseLayout(palette, width, height), chart.layout);
+    window.Plotly.react(node, chart.empty ? [] : chart.data, layout, CONFIG);
+    return null;
+  };
+}
+
+function merge(base, extra) {
+  return { ...base, ...extra, xaxis: { ...base.xaxis, ...extra.xaxis }, yaxis: { ...base.yaxis, ...extra.yaxis } };
+}
+
+function baseLayout(palette, width, height) {
+  const axis = {
+    fixedrange: true, zeroline: false, gridcolor: palette.grid, linecolor: palette.line, tickcolor: palette.line,
+    automargin: false,
+  };
+  return {
+    width, height,
+    margin: { l: 46, r: 10, t: 8, b: 28 },
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: palette.font, size: 11, color: palette.muted },
+    hoverlabel: { bgcolor: palette.panel, bordercolor: palette.line, font: { family: palette.font, size: 12, color: palette.text } },
+    showlegend: false,
+    xaxis: { ...axis, showgrid: false },
+    yaxis: { ...axis, rangemode: "tozero", nticks: 5 },
+  };
+}
+
+const hoverName = ({ id, label }) => plotlyText(clip(`${requestName(id)} ${label ?? ""}`, 40));
+
+function buildTtft(state, palette) {
+  const points = ttftSeries(state);
+  const styles = {
+    warm: { name: "warm", symbol: "circle", color: palette.reused, line: palette.panel },
+    cold: { name: "cold", symbol: "diamond", color: palette.computed, line: palette["computed-ink"] },
+    null: { name: "not known", symbol: "x-thin", color: palette.muted, line: palette.muted },
+  };
+  const data = Object.entries(styles).map(([group, style]) => {
+    const mine = points.map((point, i) => ({ ...point, i })).filter((point) => String(point.group) === group);
+    return {
+      type: "scatter", mode: "markers", name: style.name,
+      x: mine.map((point) => point.i), y: mine.map((point) => point.ttft_ms),
+      text: mine.map((point) => `${hoverName(point)}<br>${duration(point.ttft_ms)} · ${style.name}`),
+      hovertemplate: "%{text}<extra></extra>",
+      marker: { symbol: style.symbol, size: 9, color: style.color, line: { width: 1.5, color: style.line } },
+    };
+  });
+  const { warm, cold } = firstToken(state);
+  const every = Math.max(1, Math.ceil(points.length / 6));
+  const ticked = points.map((point, i) => ({ ...point, i })).filter(({ i }) => i % every === 0);
+  return {
+    data,
+    empty: points.length === 0,
+    label:
+      points.length === 0
+        ? "No request yet"
+        : `First-token time of ${plural(points.length, "request")}: median ${duration(warm.value)} warm, ${duration(cold.value)} cold`,
+    layout: {
+      xaxis: { tickvals: ticked.map(({ i }) => i), ticktext: ticked.map(({ id }) => requestName(id)), range: [-0.7, Math.max(5, points.length - 1) + 0.7] },
+      yaxis: { ticksuffix: " ms" },
+      margin: { l: 56, r: 10, t: 8, b: 26 },
+    },
+  };
+}
+
+function buildRate(state, palette) {
+  const server = primaryServer(state);
+  const series = server === null ? [] : hitRateSeries(state, server.id);
+  const known = series.filter((point) => point.ratio !== null);
+  const last = series.at(-1) ?? null;
+  return {
+    data: [
+      {
+        type: "scatter", mode: "lines", x: series.map((point) => new Date(point.at_ms)), y: series.map((point) => point.ratio),
+        connectgaps: false, line: { color: palette.reused, width: 2.5, shape: "hv" },
+        fill: "tozeroy", fillcolor: `color-mix(in srgb, ${palette.reused} 12%, transparent)`,
+        hovertemplate: "%{x|%H:%M:%S} · %{y:.1%}<extra></extra>",
+      },
+    ],
+    empty: known.length === 0,
+    label: `Hit rate of the last minute: ${last === null ? UNKNOWN : percent(last.ratio)}`,
+    layout: {
+      xaxis: { type: "date", nticks: 4, tickformat: "%H:%M:%S", range: rateRange(series) },
+      yaxis: { range: [0, 1.04], tickformat: RATIO_TICKS, tickvals: [0, 0.25, 0.5, 0.75, 1] },
+    },
+  };
+}
+
+/** At least two minutes wide, at most the fifteen that are kept. */
+function rateRange(series) {
+  if (series.length === 0) return [0, 1];
+  const end = series.at(-1).at_ms;
+  return [new Date(Math.min(series[0].at_ms, end - 120_000)), new Date(end)];
+}
+
+function buildTokens(state, palette) {
+  const bars = tokenSeries(state);
+  const x = bars.map((_, i) => i);
+  const bar = (name, values, marker) => ({
+    type: "bar", name, x, y: values, marker: { line: { width: 0 }, ...marker },
+    text: bars.map((entry, i) => `${hoverName(entry)}<br>${count(values[i])} ${name}`),
+    textposition: "none",
+    hovertemplate: "%{text}<extra></extra>",
+  });
+  const every = Math.max(1, Math.ceil(bars.length / 6));
+  const ticked = x.filter((i) => i % every === 0);
+  const sum = (name) => bars.reduce((total, entry) => total + (entry[name] ?? 0), 0);
+  return {
+    data: [
+      bar("reused", bars.map((entry) => entry.reused), { color: palette.reused }),
+      bar("computed", bars.map((entry) => entry.computed), {
+        color: palette.computed,
+        pattern: { shape: "/", size: 6, solidity: 0.32, fgcolor: palette["computed-ink"], fillmode: "replace", bgcolor: palette.computed },
+      }),
+      bar("not known", bars.map((entry) => entry.unknown), { color: palette.pending }),
+    ],
+    empty: bars.length === 0,
+    label: bars.length === 0 ? "No request yet" : `Prompt tokens of ${plural(bars.length, "request")}: ${count(sum("reused"))} reused, ${count(sum("computed"))} computed`,
+    layout: {
+      barmode: "stack", bargap: 0.25,
+      xaxis: { tickvals: ticked, ticktext: ticked.map((i) => requestName(bars[i].id)), range: [-0.7, Math.max(5, bars.length - 1) + 0.7] },
+      yaxis: { tickformat: ",d" },
+    },
+  };
+}
+
+export function createCharts({ getPalette }) {
+  const requests = (state) => [state.requests, state.requestOrder];
+  return [
+    createChart("chart-ttft", requests, buildTtft, getPalette),
+    createChart("chart-rate", (state) => [state.metrics, state.servers], buildRate, getPalette),
+    createChart("chart-tokens", requests, buildTokens, getPalette),
+  ];
+}

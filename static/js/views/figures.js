@@ -1,0 +1,70 @@
+/** The headline figures, each with its window and its source right under it. Unknown is a dash with its reason. */
+
+import { byId, setAttribute, setStyle, setText } from "../dom.js";
+import { UNKNOWN, count, duration, percent } from "../format.js";
+import { firstToken, lifetimeHitRate, pool, primaryServer } from "../selectors.js";
+
+const parts = (id) =>
+  Object.fromEntries([...byId(id).querySelectorAll("[data-part]")].map((node) => [node.dataset.part, node]));
+
+const setShare = (node, ratio) => setStyle(node, "width", `${(100 * Math.min(1, Math.max(0, ratio ?? 0))).toFixed(2)}%`);
+
+export function createFigures() {
+  const hitRate = parts("figure-hit-rate");
+  const ttft = parts("figure-ttft");
+  const tokens = parts("figure-tokens");
+  const poolParts = parts("figure-pool");
+  let drawn = [];
+
+  return (state) => {
+    const inputs = [state.rates, state.servers, state.requests, state.caches];
+    if (inputs.every((input, i) => input === drawn[i])) return null;
+    drawn = inputs;
+    drawHitRate(lifetimeHitRate(state));
+    drawFirstToken(firstToken(state), primaryServer(state));
+    drawPool(pool(state));
+    return null;
+  };
+
+  function drawHitRate({ value, hit, query, reason }) {
+    setText(hitRate.value, percent(value));
+    setShare(hitRate.meter, value);
+    setText(
+      hitRate.source,
+      reason ?? `${count(hit)} of ${count(query)} prompt tokens · since the server started · its counters`,
+    );
+    setText(tokens.value, value === null ? UNKNOWN : count(hit));
+    setShare(tokens.meter, value);
+    setAttribute(tokens.meter.parentElement, "data-empty", value === null);
+    setText(
+      tokens.source,
+      reason ?? `${count(query - hit)} of ${count(query)} were computed · since the server started · its counters`,
+    );
+  }
+
+  function drawFirstToken({ warm, cold }, server) {
+    setText(ttft.warm, duration(warm.value));
+    setText(ttft.cold, duration(cold.value));
+    const longest = Math.max(warm.value ?? 0, cold.value ?? 0) || 1;
+    setShare(ttft["warm-bar"], (warm.value ?? 0) / longest);
+    setShare(ttft["cold-bar"], (cold.value ?? 0) / longest);
+    const clock = server?.embedded ? "our clock, modelled timing" : "our clock";
+    const known = warm.n + cold.n > 0;
+    setText(
+      ttft.source,
+      known ? `medians of ${count(warm.n)} warm and ${count(cold.n)} cold requests kept here · ${clock}` : "no finished request yet",
+    );
+  }
+
+  function drawPool({ total, resident, running, free, rest, evicted, reason }) {
+    setText(poolParts.value, count(resident));
+    setText(poolParts.unit, total === null ? "blocks cached" : `of ${count(total)} blocks cached`);
+    setShare(poolParts.running, total ? (running ?? 0) / total : 0);
+    setShare(poolParts.free, total ? (free ?? 0) / total : 0);
+    const empty = evicted ? "empty" : "never written";
+    setText(
+      poolParts.source,
+      reason ?? `${count(running)} running · ${count(free)} cached and free · ${count(rest)} ${empty} · now, from KV events`,
+    );
+  }
+}

@@ -1,0 +1,123 @@
+/** "Try it": the form, the streaming answer and the sentence on what happened. */
+
+import { changeEnd, changeStart, isBusy } from "../composer.js";
+import { byId, make, setAttribute, setChildren, setHidden, setStyle, setText } from "../dom.js";
+import { UNKNOWN, duration, plural } from "../format.js";
+import { PRESETS, presetById } from "../presets.js";
+import { primaryServer, warmth } from "../selectors.js";
+
+export function createTry({ composer, getState }) {
+  const system = byId("system-prompt");
+  const question = byId("question");
+  const preset = byId("preset");
+  const cold = byId("cold");
+  const buttons = ["send", "send-twice", "send-all"].map(byId);
+  const stop = byId("stop");
+  let questions = [];
+
+  preset.append(...PRESETS.map(({ id, name }) => make("option", { value: id }, name)));
+  preset.addEventListener("change", () => load(preset.value));
+  byId("change-start").addEventListener("click", () => {
+    system.value = changeStart(system.value);
+  });
+  byId("change-end").addEventListener("click", () => {
+    system.value = changeEnd(system.value);
+  });
+  byId("composer").addEventListener("submit", (event) => {
+    event.preventDefault();
+    send([question.value]);
+  });
+  byId("send-twice").addEventListener("click", () => send([question.value, question.value]));
+  byId("send-all").addEventListener("click", () => send(questions));
+  stop.addEventListener("click", () => composer.stop());
+  load(PRESETS[0].id);
+
+  function load(id) {
+    const chosen = presetById(id);
+    system.value = chosen.system;
+    questions = chosen.questions;
+    question.value = questions[0];
+    setChildren(byId("questions"), questions.map((text) => make("option", { value: text })));
+    setText(byId("send-all"), `Send all ${questions.length} questions`);
+  }
+
+  function send(texts) {
+    const model = primaryServer(getState())?.models[0] ?? null;
+    composer.start({ model, system: system.value, questions: texts, cold: cold.checked });
+  }
+
+  const drawOutcome = createOutcome();
+  let drawn = [];
+  return (state, ui) => {
+    const server = primaryServer(state);
+    const inputs = [server, state.requests, ui.run];
+    if (inputs.every((input, i) => input === drawn[i])) return null;
+    drawn = inputs;
+    const ready = server !== null && server.models.length > 0;
+    for (const button of buttons) {
+      setAttribute(button, "disabled", !ready || isBusy(ui.run));
+      setAttribute(button, "title", ready ? null : "There is no model to send to yet.");
+    }
+    setHidden(stop, !isBusy(ui.run));
+    setHidden(buttons[2], isBusy(ui.run));
+    drawOutcome(state, ui.run);
+    return null;
+  };
+}
+
+function createOutcome() {
+  const root = byId("outcome");
+  const runState = byId("run-state");
+  const answer = byId("answer");
+  const verdict = byId("verdict");
+  const text = byId("verdict-text");
+  const detail = byId("verdict-detail");
+  const list = byId("run-list");
+
+  return (state, run) => {
+    setHidden(root, run.phase === "idle");
+    if (run.phase === "idle") return;
+    setText(runState, progress(run));
+    setText(answer, run.answer);
+    const records = run.ids.map((id) => state.requests[id]?.record ?? null);
+    const record = records.at(-1) ?? null;
+    const shown = sentence(run, record);
+    setText(text, shown.text);
+    setText(detail, shown.detail ?? "");
+    setAttribute(verdict, "data-tone", shown.tone);
+    setAttribute(verdict, "data-request", record?.id ?? null);
+    setChildren(list, run.total > 1 ? records.map((row, i) => runRow(row, i, records)) : []);
+  };
+}
+
+function progress(run) {
+  const which = run.total > 1 ? `${run.index + 1} of ${run.total}: ` : "";
+  const phase = { waiting: "waiting for the first token …", streaming: "answering …", done: "done", stopped: "stopped", failed: "failed" }[run.phase];
+  return `${which}${run.question} · ${phase}`;
+}
+
+/** What to say of the last request of a run: {text, detail, tone}. The wording of a verdict is the dashboard's. */
+export function sentence(run, record) {
+  if (run.phase === "failed") return { text: "That didn't work.", detail: run.error, tone: "failed" };
+  if (record?.verdict) {
+    return { text: record.verdict.text, detail: record.verdict.detail, tone: warmth(record) ?? "none" };
+  }
+  if (run.phase === "stopped") return { text: "Stopped.", detail: null, tone: "none" };
+  if (isBusy(run)) return { text: "…", detail: null, tone: "none" };
+  return { text: "The answer is there; its numbers aren't yet.", detail: null, tone: "none" };
+}
+
+function runRow(record, index, records) {
+  const longest = Math.max(...records.map((other) => other?.ttft_ms ?? 0), 1);
+  const bar = make("span", { class: "bar" });
+  const known = record !== null && record.ttft_ms !== null;
+  setStyle(bar, "width", `${known ? Math.max(1, (100 * record.ttft_ms) / longest) : 0}%`);
+  const blocks = record?.prompt_blocks ? `${record.reused_blocks ?? UNKNOWN} of ${plural(record.prompt_blocks, "block")} reused` : null;
+  return make(
+    "li",
+    { "data-warmth": record ? warmth(record) : null, title: blocks },
+    make("span", {}, `${index + 1}.`),
+    make("span", { "aria-hidden": "true" }, bar),
+    make("span", { class: "ms" }, known ? duration(record.ttft_ms) : UNKNOWN),
+  );
+}
