@@ -66,7 +66,7 @@ PRESETS: tuple[Preset, ...] = (
             "understand, then what you can do now. Where you cannot help, hand over to a colleague: weekdays from "
             "eight to six. Close with one question: whether there is anything else."
         ),
-        question="Hello, I have been waiting since Monday. Can you tell me what happened to my parcel?",
+        question="Hello, I have been waiting since Monday. Can you tell what happened to my parcel?",
         front=("Friendly", "Patient"),
         end=("parcel?", "refund?"),
     ),
@@ -97,7 +97,7 @@ PRESETS: tuple[Preset, ...] = (
             "Where a change is too large to judge, say where to cut it. Where nothing is wrong, say so in one line. "
             "Amounts are whole cents. Times are UTC. Every public function has types and says what it raises."
         ),
-        question="def total(items): return sum(float(i.price) for i in items)  # Is this safe to merge today?",
+        question="def total(items): return sum(float(i.price) for i in items)  # Safe today?",
         front=("Careful", "Strict"),
         end=("today?", "tomorrow?"),
     ),
@@ -126,7 +126,8 @@ def steps_of(preset: Preset) -> tuple[Step, ...]:
             preset.question,
         ),
         Step(
-            f"Only the last word changed ({preset.end[0]} → {preset.end[1]}): everything before it is reused.",
+            f"Only the last word changed ({preset.end[0]} → {preset.end[1]}): every block before the one that holds it "
+            "is reused.",
             preset.system,
             changed_end,
         ),
