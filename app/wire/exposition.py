@@ -1,0 +1,204 @@
+"""`/metrics` pages to samples: the few families that are read, whatever their name is in this release.
+
+A page has hundreds of lines an engine and a full parse of it costs tens of milliseconds, so the lines of the wanted
+families are found first and only they are given to prometheus_client's parsers. Reading is a generator of short
+steps, so that a page of 10,000 lines doesn't hold the event loop. Nothing is pooled: one sample an engine.
+Imports `observations` and prometheus_client's parsers.
+"""
+
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from prometheus_client import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as _openmetrics_parser
+from prometheus_client.parser import text_string_to_metric_families as _text_families
+
+from ..observations import EngineSample
+
+ALIASES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("running", ("vllm:num_requests_running",)),
+    ("waiting", ("vllm:num_requests_waiting",)),
+    ("kv_usage_ratio", ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")),
+    ("query_tokens", ("vllm:prefix_cache_queries", "vllm:gpu_prefix_cache_queries")),
+    ("hit_tokens", ("vllm:prefix_cache_hits", "vllm:gpu_prefix_cache_hits")),
+    ("prompt_tokens", ("vllm:prompt_tokens",)),
+    ("cached_prompt_tokens", ("vllm:prompt_tokens_cached",)),
+    ("generation_tokens", ("vllm:generation_tokens",)),
+    ("preemptions", ("vllm:num_preemptions",)),
+    ("lifetime_hit_ratio", ("vllm:gpu_prefix_cache_hit_rate",)),
+    ("counters_created_s", ("vllm:prefix_cache_queries_created", "vllm:gpu_prefix_cache_queries_created")),
+)
+"""A field of EngineSample, and the names of its family, the current one first. Names of one concept are never summed:
+0.10 exports both of some. A counter may end in `_total` or not, and the colon may be an underscore."""
+
+CONFIG = "vllm:cache_config_info"
+_RATIOS = frozenset({"kv_usage_ratio", "lifetime_hit_ratio"})
+_LINES_A_STEP = 16
+MAX_ENGINES = 4096
+_openmetrics_families: Callable[[str], Iterable[Metric]] = _openmetrics_parser  # untyped in its own package
+
+
+class Exposition(NamedTuple):
+    """What a page says."""
+
+    engines: tuple[EngineSample, ...]
+    """One a combination of `engine` and `model_name`, in the page's order. Further labels are kept in the name of the
+    engine: `0{pod="a"}`."""
+    malformed_lines: int
+    """Lines of wanted families that can't be read; all others were."""
+
+
+class _Key(NamedTuple):
+    engine: str
+    model_name: str | None
+    others: tuple[tuple[str, str], ...]
+
+
+def read_page(page: bytes, content_type: str = "text/plain") -> Exposition:
+    """The samples of a page in one go. Never raises: a page of nonsense has no engines."""
+    steps = page_steps(page, content_type)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            exposition: Exposition = done.value
+            return exposition
+
+
+def page_steps(page: bytes, content_type: str = "text/plain") -> Generator[None, None, Exposition]:
+    """The same as `read_page` as a generator: a step takes well under a millisecond, and the value comes last."""
+    is_openmetrics = "openmetrics" in content_type.lower()
+    page = b"\n" + page
+    # Exporters that negotiate OpenMetrics 1.0 may write the colon as an underscore.
+    underscored = b"\nvllm:" not in page
+    values: dict[_Key, dict[str, float | None]] = {}
+    malformed = 0
+    for concept, names in ALIASES:
+        for alias in names:
+            name = alias.replace(":", "_") if underscored else alias
+            lines = _lines_of(page, name)
+            yield
+            for begin in range(0, len(lines), _LINES_A_STEP):
+                samples, bad = _parse(name, lines[begin : begin + _LINES_A_STEP], is_openmetrics)
+                malformed += bad
+                for labels, value in samples:
+                    key = _key(labels)
+                    if len(values) < MAX_ENGINES or key in values:
+                        # The first name that gives a value stands: the current one, and the first of equal lines.
+                        fields = values.setdefault(key, {})
+                        if fields.get(concept) is None:
+                            fields[concept] = _clean(concept, value)
+                yield
+    configs: list[dict[str, str]] = []
+    config_name = CONFIG.replace(":", "_") if underscored else CONFIG
+    for line in _lines_of(page, config_name)[:MAX_ENGINES]:
+        samples, bad = _parse(config_name, [line], is_openmetrics)
+        malformed += bad
+        configs += [labels for labels, _value in samples]
+        yield
+    if not values:
+        values = {_Key(config.get("engine") or "0", None, ()): {} for config in configs}
+    if _counts_blocks(page):
+        for key, fields in values.items():
+            _to_tokens(fields, _config_fields(key, configs).get("block_size"))
+    return Exposition(tuple(_sample(key, fields, configs) for key, fields in values.items()), malformed)
+
+
+def _lines_of(page: bytes, name: str) -> list[str]:
+    """The sample lines of one family, with or without `_total`; a name that only begins like it is another's."""
+    needle = b"\n" + name.encode()
+    lines: list[str] = []
+    at = page.find(needle)
+    while at >= 0:
+        end = page.find(b"\n", at + 1)
+        end = len(page) if end < 0 else end
+        tail = page[at + len(needle) : at + len(needle) + 7].removeprefix(b"_total")
+        if not tail[:1].strip(b"{ \t\r"):
+            lines.append(page[at + 1 : end].decode("utf-8", "replace").rstrip("\r"))
+        at = page.find(needle, end)
+    return lines
+
+
+def _parse(name: str, lines: list[str], is_openmetrics: bool) -> tuple[list[tuple[dict[str, str], float]], int]:
+    """`(labels, value)` of each line that can be read, and how many can't be."""
+    try:
+        return list(_samples(name, lines, is_openmetrics)), 0
+    except _FOREIGN_ERRORS:
+        pass
+    readable: list[tuple[dict[str, str], float]] = []
+    bad = 0
+    for line in lines:
+        try:
+            readable += _samples(name, [line], is_openmetrics)
+        except _FOREIGN_ERRORS:
+            bad += 1
+    return readable, bad
+
+
+_FOREIGN_ERRORS = (ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError, OverflowError)
+
+
+def _samples(name: str, lines: list[str], is_openmetrics: bool) -> Iterator[tuple[dict[str, str], float]]:
+    text = "\n".join(lines) + "\n"
+    families: Iterable[Metric]
+    if is_openmetrics:
+        # Only counters may carry exemplars, so the type has to be there.
+        kind = f"# TYPE {name} counter\n" if lines[0].startswith(f"{name}_total") else ""
+        families = _openmetrics_families(f"{kind}{text}# EOF\n")
+    else:
+        families = _text_families(text)
+    for family in families:
+        for sample in family.samples:
+            yield sample.labels, sample.value
+
+
+def _key(labels: dict[str, str]) -> _Key:
+    others = tuple(sorted((name, text) for name, text in labels.items() if name not in ("engine", "model_name")))
+    return _Key(labels.get("engine") or "0", labels.get("model_name"), others)
+
+
+def _clean(concept: str, value: float) -> float | None:
+    if not math.isfinite(value) or value < 0 or (concept in _RATIOS and value > 1):
+        return None
+    return value
+
+
+def _counts_blocks(page: bytes) -> bool:
+    """vLLM 0.8 counts queries and hits in blocks, and says so in the help text only."""
+    at = page.find(b"\n# HELP vllm:gpu_prefix_cache_queries")
+    return at >= 0 and b"queried blocks" in page[at : page.find(b"\n", at + 1)] and b"\nvllm:prefix_cache_q" not in page
+
+
+def _to_tokens(fields: dict[str, float | None], block_size: int | None) -> None:
+    for concept in ("query_tokens", "hit_tokens"):
+        blocks = fields.get(concept)
+        fields[concept] = None if blocks is None or block_size is None else blocks * block_size
+
+
+def _sample(key: _Key, fields: dict[str, float | None], configs: list[dict[str, str]]) -> EngineSample:
+    engine = key.engine
+    if key.others:
+        engine += "{" + ",".join(f'{name}="{text}"' for name, text in key.others) + "}"
+    readings: dict[str, Any] = fields | _config_fields(key, configs)
+    return EngineSample(engine, key.model_name, **readings)
+
+
+def _config_fields(key: _Key, configs: list[dict[str, str]]) -> dict[str, Any]:
+    for config in configs:
+        if (config.get("engine") or "0") == key.engine and all(config.get(k, v) == v for k, v in key.others):
+            return {
+                "block_size": _count(config.get("block_size")),
+                "num_gpu_blocks": _count(config.get("num_gpu_blocks")),
+                "prefix_caching": {"True": True, "False": False}.get(config.get("enable_prefix_caching", "")),
+                "hash_algo": _word(config.get("prefix_caching_hash_algo")),
+            }
+    return {}
+
+
+def _count(text: str | None) -> int | None:
+    return int(text) if text and len(text) < 16 and text.isascii() and text.isdecimal() and int(text) > 0 else None
+
+
+def _word(text: str | None) -> str | None:
+    return None if text in (None, "", "None") else text
