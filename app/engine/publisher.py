@@ -90,5 +90,5 @@ def _bind(socket: "zmq.Socket[bytes] | zmq.asyncio.Socket", host: str, port: int
     try:
         socket.bind(zmq_address(host, port))
     except zmq.ZMQError as error:
-        raise PortTaken(host, port, purpose, zmq.strerror(error.errno)) from None
+        raise PortTaken(host, port, purpose, zmq.strerror(error.errno or 0)) from None
     return socket.getsockopt_string(zmq.LAST_ENDPOINT)
