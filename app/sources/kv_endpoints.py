@@ -1,0 +1,64 @@
+"""Addresses of KV events and replay: vLLM's defaults, ports of ranks, and what can't be subscribed.
+
+Pure; imports `errors` and `ids`.
+"""
+
+from urllib.parse import urlsplit
+
+from ..errors import SettingsError
+from ..ids import Rank, ServerId
+
+EVENTS_PORT = 5557
+REPLAY_PORT = 5558
+ENABLING_FLAG = (
+    '--kv-events-config \'{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5557",'
+    '"replay_endpoint":"tcp://*:5558","topic":"kv-events"}\''
+)
+"""What to start vLLM with, ready to paste."""
+_WILDCARDS = ("*", "0.0.0.0", "[::]", "::", "")
+
+
+def guessed_endpoint(server: ServerId, port: int, rank: Rank) -> str:
+    """The server's host with vLLM's documented port, moved on by the rank. Raises SettingsError without a host."""
+    return f"tcp://{_host(server)}:{port + rank}"
+
+
+def rank_endpoint(endpoint: str, rank: Rank) -> str:
+    """The endpoint of a data-parallel rank from that of rank 0: port + rank. A port of 0 stays what it is."""
+    head, colon, port = endpoint.rpartition(":")
+    if not endpoint.startswith("tcp://") or not colon or not port.isdecimal() or port == "0":
+        return endpoint
+    return f"{head}:{int(port) + rank}"
+
+
+def usable_endpoint(endpoint: str, server: ServerId) -> str:
+    """`endpoint` as one can connect to it: a wildcard host, as vLLM's own flag has it, becomes the server's host.
+
+    Raises SettingsError, saying what to give instead.
+    """
+    if endpoint.startswith(("ipc://", "inproc://")):
+        return endpoint
+    hint = "Give it as tcp://HOST:PORT."
+    scheme, _, rest = endpoint.partition("://")
+    host, colon, port = rest.rpartition(":")
+    if scheme != "tcp" or not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
+        raise SettingsError(f"{endpoint!r} is no address of KV events. {hint}", hint=hint)
+    if int(port) < 3:
+        # vLLM takes a free port for 0, and adds the rank: what it chose is in its log alone.
+        raise SettingsError(
+            f"Port {port} cannot be subscribed. Start vLLM with a fixed port ({ENABLING_FLAG}) and give that.",
+            hint=hint,
+        )
+    if host in _WILDCARDS:
+        host = _host(server)
+    return f"tcp://{host}:{int(port)}"
+
+
+def _host(server: ServerId) -> str:
+    try:
+        host = urlsplit(server).hostname
+    except ValueError:
+        host = None
+    if not host:
+        raise SettingsError(f"{server!r} names no host.", hint="Give the server as http://HOST:PORT.")
+    return f"[{host}]" if ":" in host else host

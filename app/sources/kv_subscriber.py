@@ -1,0 +1,305 @@
+"""Follows one publisher of KV events: in sequence, every gap closed by replay or reported, every restart noticed.
+
+What comes out is KvBatch in sequence, KvGap before what was recovered of it, KvRestarted, KvStreamState with a message
+that says what to do, and Malformed. While history is fetched, live messages wait in the socket's own queue, which is
+bounded: what overflows there is a gap again.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Literal
+
+import zmq
+
+from ..errors import DecodeError, SettingsError
+from ..ids import Rank, ServerId
+from ..observations import KvBatch, KvGap, KvRestarted, KvStreamState, Malformed, Observation
+from ..wire.kv_events import KvEventDecoder
+from ..wire.kv_frames import DEFAULT_MAX_PAYLOAD_BYTES, KvFrames, parse_live
+from .clock import Clock
+from .kv_endpoints import ENABLING_FLAG, EVENTS_PORT, REPLAY_PORT, guessed_endpoint, usable_endpoint
+from .kv_replay import History, ReplayLimits, fetch_history
+from .kv_sequence import KvSequence
+from .zmq_socket import ZmqSocket, woken
+
+SLICE_S = 0.0015
+"""How long messages are taken before other tasks get their turn."""
+SLICE_MESSAGES = 256
+IDLE_S = 1.0
+RECHECK_S = 1.0
+"""After a connection is made: a subscription that arrived late at the publisher may have cost a message."""
+REPLAY_PAUSE_S = 5.0
+"""After a replay socket that doesn't answer: gaps are reported at once instead of waiting for it again."""
+_HANDSHAKE_FAILED = (
+    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_AUTH,
+)  # fmt: skip
+
+StreamState = Literal["connecting", "connected", "disconnected", "off"]
+_log = logging.getLogger(__name__)
+
+
+class KvSubscriber:
+    """One server's rank. `endpoint` None: the server's host on vLLM's port + rank is tried.
+
+    `replay_endpoint` None: the same for replay where the events are guessed too, else none; "": none.
+    `topic` is a prefix; "" takes all. `salt_key` has to be the proxy's for salts to be comparable.
+    """
+
+    def __init__(
+        self,
+        server: ServerId,
+        rank: Rank,
+        endpoint: str | None,
+        replay_endpoint: str | None,
+        topic: str,
+        emit: Callable[[Observation], None],
+        clock: Clock,
+        *,
+        salt_key: bytes | None = None,
+        max_message_bytes: int = DEFAULT_MAX_PAYLOAD_BYTES,
+        receive_hwm: int = 100_000,
+        replay_limits: ReplayLimits | None = None,
+    ) -> None:
+        self._server = server
+        self._rank = rank
+        self._endpoint = endpoint
+        self._is_guessed = endpoint is None
+        self._replay_endpoint = replay_endpoint
+        self._topic = topic.encode()
+        self._emit = emit
+        self._clock = clock
+        self._max_message_bytes = max_message_bytes
+        self._receive_hwm = receive_hwm
+        self._replay_limits = replay_limits or ReplayLimits(max_message_bytes=max_message_bytes)
+        self._decoder = KvEventDecoder(salt_key or secrets.token_bytes(32), max_message_bytes)
+        self._sequence = KvSequence()
+        self._context: zmq.Context[zmq.Socket[bytes]]
+        self._last_state: tuple[object, ...] = ()
+        self._resync_at_s: float | None = None
+        self._rechecks = 0
+        self._replay_available: bool | None = None
+        self._replay_paused_until_s = 0.0
+
+    async def run(self) -> None:
+        """Follows the stream until cancelled. With an address that can't be used it says so and waits."""
+        self._context = zmq.Context()
+        try:
+            self._resolve()
+            self._state("connecting", None)
+            await self._follow()
+        except SettingsError as error:
+            self._state("off", error.message)
+            await asyncio.Event().wait()
+        finally:
+            self._context.destroy(linger=0)
+
+    async def _follow(self) -> None:
+        wake = asyncio.Event()
+        with ZmqSocket(
+            self._context, zmq.SUB, self._endpoint or "", wake=wake, receive_hwm=self._receive_hwm,
+            max_message_bytes=self._max_message_bytes, topic=self._topic,
+        ) as socket:  # fmt: skip
+            while True:
+                wake.clear()
+                while (change := socket.receive_change()) is not None:
+                    self._changed(change)
+                if self._resync_at_s is not None and self._clock.monotonic() >= self._resync_at_s:
+                    await self._resync()
+                if await self._take_slice(socket):
+                    await asyncio.sleep(0)
+                else:
+                    await woken(wake, IDLE_S)
+
+    def _resolve(self) -> None:
+        """Sets the addresses, guessed where they weren't given. Raises SettingsError for those that can't be used."""
+        if self._replay_endpoint is None and self._endpoint is None:
+            self._replay_endpoint = guessed_endpoint(self._server, REPLAY_PORT, self._rank)
+        if self._endpoint is None:
+            self._endpoint = guessed_endpoint(self._server, EVENTS_PORT, self._rank)
+        self._endpoint = usable_endpoint(self._endpoint, self._server)
+        if self._replay_endpoint:
+            self._replay_endpoint = usable_endpoint(self._replay_endpoint, self._server)
+
+    # --- the connection ----------------------------------------------------------------------------------------------
+
+    def _changed(self, change: int) -> None:
+        if change == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            self._resync_at_s = self._clock.monotonic()
+            self._rechecks = 1
+            self._connected()
+        elif change in _HANDSHAKE_FAILED:
+            self._state(
+                "disconnected",
+                f"What answers at {self._endpoint} doesn't publish KV events. Check the port: vLLM's events are on "
+                f"{EVENTS_PORT}, their replay on {REPLAY_PORT}, unless --kv-events-config says otherwise.",
+            )
+        elif change == zmq.EVENT_DISCONNECTED and self._is_connected():
+            self._state("disconnected", f"The connection to {self._endpoint} was lost. It is tried again by itself.")
+        elif change == zmq.EVENT_CONNECT_RETRIED and not self._is_connected() and self._last_state[0] != "disconnected":
+            tried = "No address of KV events was given, so " if self._is_guessed else ""
+            self._state(
+                "disconnected",
+                f"{tried}{self._endpoint} was tried, and nothing publishes there. Start vLLM with {ENABLING_FLAG}, or "
+                "give the right address with --kv-events. Without events the block picture stays empty.",
+            )
+
+    def _connected(self) -> None:
+        message = None
+        if self._replay_available is False:
+            where = f"{self._replay_endpoint} doesn't answer" if self._replay_endpoint else "none was given"
+            message = (
+                f"Events arrive, but can't be replayed ({where}): what is missed stays missing until the cache is "
+                'cleared. Start vLLM with "replay_endpoint":"tcp://*:5558" in --kv-events-config.'
+            )
+        self._state("connected", message)
+
+    def _is_connected(self) -> bool:
+        return self._last_state[:1] == ("connected",)
+
+    def _state(self, state: StreamState, message: str | None) -> None:
+        told = (state, message, self._replay_available)
+        if told == self._last_state:
+            return
+        if message is not None:
+            _log.warning("kv events, rank %d: %s", self._rank, message)
+        self._last_state = told
+        self._emit(
+            KvStreamState(
+                self._server,
+                self._rank,
+                state,
+                self._endpoint,
+                message,
+                self._clock.monotonic(),
+                self._replay_available,
+            )
+        )
+
+    # --- messages ----------------------------------------------------------------------------------------------------
+
+    async def _take_slice(self, socket: ZmqSocket) -> bool:
+        """Takes what has arrived, for a slice of time; whether there may be more at once."""
+        until = self._clock.monotonic() + SLICE_S
+        for _ in range(SLICE_MESSAGES):
+            message = socket.receive()
+            if message is None:
+                return False
+            try:
+                frames = parse_live(message, self._max_message_bytes)
+            except DecodeError as error:
+                self._malformed(error)
+            else:
+                await self._take(frames)
+            if self._clock.monotonic() >= until:
+                break
+        return True
+
+    async def _take(self, frames: KvFrames) -> None:
+        verdict = self._sequence.judge(frames.seq, frames.payload)
+        if verdict == "known":
+            return
+        if verdict == "restarted":
+            self._restarted()
+            verdict = self._sequence.judge(frames.seq, frames.payload)
+        if verdict == "ahead":
+            await self._close_gap(frames.seq)
+        self._deliver(frames, replayed=False)
+
+    async def _close_gap(self, upto: int) -> None:
+        """Everything before `upto` that isn't there yet: replayed where the publisher still has it, else reported."""
+        first = self._sequence.next_seq or 0
+        history = await self._fetch(first)
+        recovered = [frames for frames in history.in_order() if first <= frames.seq < upto] if history else []
+        if self._sequence.next_seq is None and recovered:
+            # Nothing was known: what the publisher no longer has is missing, the rest is simply its history.
+            await self._deliver_history(recovered, upto)
+            return
+        self._gap(first, upto - 1, len(recovered))
+        for frames in recovered:
+            self._deliver(frames, replayed=True)
+            await asyncio.sleep(0)
+
+    async def _resync(self) -> None:
+        """After a connection was made: the history, and whether the publisher is still the one that was known."""
+        self._resync_at_s = None
+        known = self._sequence.next_seq
+        history = await self._fetch(max((known or 0) - 1, 0))
+        self._connected()
+        if history is None:
+            return
+        batches = history.in_order()
+        if known and self._is_another_process(known - 1, batches, history.complete):
+            self._restarted()
+            history = await self._fetch(0)
+            batches = history.in_order() if history else []
+        await self._deliver_history(batches, None)
+        if self._sequence.next_seq is None and history and history.complete:
+            self._sequence.restart()
+        if self._rechecks:
+            self._rechecks -= 1
+            self._resync_at_s = self._clock.monotonic() + RECHECK_S
+
+    def _is_another_process(self, last_seq: int, batches: list[KvFrames], complete: bool) -> bool:
+        """The publisher that was known still has its last message; another has none of that number, or a different."""
+        if not batches:
+            return complete
+        return batches[0].seq == last_seq and not self._sequence.knows(last_seq, batches[0].payload)
+
+    async def _deliver_history(self, batches: list[KvFrames], upto: int | None) -> None:
+        for frames in batches:
+            expected = self._sequence.next_seq or 0
+            if frames.seq < expected:
+                continue
+            if frames.seq > expected:
+                self._gap(expected, frames.seq - 1, 0)
+            self._deliver(frames, replayed=True)
+            await asyncio.sleep(0)
+        expected = self._sequence.next_seq or 0
+        if upto is not None and expected < upto:
+            self._gap(expected, upto - 1, 0)
+
+    async def _fetch(self, start_seq: int) -> History | None:
+        """The publisher's history from `start_seq` on; None where there is no replay."""
+        if not self._replay_endpoint:
+            self._replay_available = False
+            return None
+        if self._clock.monotonic() < self._replay_paused_until_s:
+            return None
+        try:
+            history = await fetch_history(self._context, self._replay_endpoint, start_seq, self._replay_limits)
+        except SettingsError:
+            history = History()
+        self._replay_available = history.answered
+        if not history.answered:
+            self._replay_paused_until_s = self._clock.monotonic() + REPLAY_PAUSE_S
+        for _ in range(history.malformed):
+            self._malformed(DecodeError("A replay answer that can't be read."))
+        return history if history.answered else None
+
+    def _deliver(self, frames: KvFrames, *, replayed: bool) -> None:
+        self._sequence.take(frames.seq, frames.payload)
+        try:
+            batch = self._decoder.decode(frames.payload)
+        except DecodeError as error:
+            # Its number is used up and its events are unknown: for whoever mirrors the cache that is a gap.
+            self._malformed(error)
+            self._gap(frames.seq, frames.seq, 0)
+            return
+        self._emit(
+            KvBatch(
+                self._server, self._rank, frames.seq, batch.events, self._clock.monotonic(), replayed,
+                batch.wire_form, batch.malformed, batch.unknown_types,
+            )
+        )  # fmt: skip
+
+    def _restarted(self) -> None:
+        self._sequence.restart()
+        self._emit(KvRestarted(self._server, self._rank, self._clock.monotonic()))
+
+    def _gap(self, first: int, last: int, recovered: int) -> None:
+        self._emit(KvGap(self._server, self._rank, first, last, recovered, self._clock.monotonic()))
+
+    def _malformed(self, error: DecodeError) -> None:
+        self._emit(Malformed(self._server, "kv", error.message[:200], self._clock.monotonic(), self._rank))

@@ -1,0 +1,96 @@
+"""The body for a server's `/tokenize` from the body of a request, with the request's own JSON text field by field.
+
+Nothing of what decides the prompt is re-serialised, so that key order, numbers and escapes are those that the server
+saw in the request itself. Imports only `errors`.
+"""
+
+import msgspec
+
+from ..errors import DecodeError
+
+CHAT_PATH = "/v1/chat/completions"
+COMPLETIONS_PATH = "/v1/completions"
+_CHAT_FIELDS = (
+    "model", "messages", "tools", "chat_template", "add_generation_prompt", "continue_final_message",
+    "add_special_tokens", "media_io_kwargs", "mm_processor_kwargs",
+)  # fmt: skip
+_COMPLETION_FIELDS = ("model", "prompt", "add_special_tokens")
+_TEMPLATE_FIELDS = ("documents", "reasoning_effort")
+"""Fields of a chat that reach the template as if they were in `chat_template_kwargs`."""
+
+_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_prompt = msgspec.json.Decoder(str | list[int] | list[str | list[int]])
+_encoder = msgspec.json.Encoder()
+
+
+def tokenize_call(path: str, body: bytes) -> bytes | tuple[int, ...] | None:
+    """What to post to `/tokenize`; the token ids themselves where the request gives them; None where neither fits.
+
+    One prompt only: of several, each has its own blocks. Raises DecodeError where `body` isn't a JSON object.
+    """
+    try:
+        fields = _object.decode(body)
+        if path == COMPLETIONS_PATH:
+            return _completion_call(fields)
+        return _chat_call(fields) if path == CHAT_PATH and "messages" in fields else None
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise DecodeError(f"A request body that can't be tokenised: {str(error)[:200]}") from None
+
+
+def tokenize_answer(body: bytes) -> tuple[int, ...]:
+    """The token ids in an answer of `/tokenize`. Raises DecodeError where there are none."""
+    try:
+        return tuple(_token_answer.decode(body).tokens)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise DecodeError(f"An answer of /tokenize that can't be read: {str(error)[:200]}") from None
+
+
+def detokenize_answer(body: bytes) -> str:
+    """The text in an answer of `/detokenize`. Raises DecodeError where there is none."""
+    try:
+        return _text_answer.decode(body).prompt
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise DecodeError(f"An answer of /detokenize that can't be read: {str(error)[:200]}") from None
+
+
+def _chat_call(fields: dict[str, msgspec.Raw]) -> bytes:
+    call = {name: fields[name] for name in _CHAT_FIELDS if name in fields}
+    template = {name: fields[name] for name in _TEMPLATE_FIELDS if name in fields and bytes(fields[name]) != b"null"}
+    kwargs = fields.get("chat_template_kwargs")
+    if template:
+        own = {} if kwargs is None or bytes(kwargs) == b"null" else _object.decode(kwargs)
+        if "reasoning_effort" in template and "enable_thinking" not in own:
+            thinks = bytes(template["reasoning_effort"]) != b'"none"'
+            template["enable_thinking"] = msgspec.Raw(b"true" if thinks else b"false")
+        kwargs = msgspec.Raw(_encoder.encode(own | template))
+    if kwargs is not None:
+        call["chat_template_kwargs"] = kwargs
+    return _encoder.encode(call)
+
+
+def _completion_call(fields: dict[str, msgspec.Raw]) -> bytes | tuple[int, ...] | None:
+    if "prompt" not in fields:
+        return None
+    prompt = _prompt.decode(fields["prompt"])
+    if isinstance(prompt, list):
+        if prompt and isinstance(prompt[0], int):
+            return tuple(token for token in prompt if isinstance(token, int))
+        if len(prompt) != 1:
+            return None
+        (only,) = prompt
+        if isinstance(only, list):
+            return tuple(only)
+        fields["prompt"] = msgspec.Raw(_encoder.encode(only))
+    return _encoder.encode({name: fields[name] for name in _COMPLETION_FIELDS if name in fields})
+
+
+class _TokenAnswer(msgspec.Struct):
+    tokens: list[int]
+
+
+class _TextAnswer(msgspec.Struct):
+    prompt: str
+
+
+_token_answer = msgspec.json.Decoder(_TokenAnswer)
+_text_answer = msgspec.json.Decoder(_TextAnswer)
