@@ -13,7 +13,7 @@ import select
 import ssl
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, cast
 from urllib.parse import urlsplit
 
 import httptools
@@ -251,9 +251,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Write buffering is off, so that a drained transport means that the system took everything."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.set_write_buffer_limits(0)
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's own aren't subclasses of it.
+        self._transport.set_write_buffer_limits(0)
         self._open = True
         if transport.get_extra_info("sslcontext") is None and (sock := transport.get_extra_info("socket")) is not None:
             self._poll = select.poll()

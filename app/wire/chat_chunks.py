@@ -6,6 +6,7 @@ A None is "didn't say", which is not 0. Field names and shapes are those of vLLM
 Imports nothing of the project.
 """
 
+import json
 from typing import Any
 
 import msgspec
@@ -130,7 +131,7 @@ def read_body(data: bytes) -> Said:
         return Said(malformed=frame)
     error = _error_text(frame)
     if error is None and frame.object == "response":
-        return _response_object(msgspec.to_builtins(frame), done=True)
+        return _response_object(msgspec.to_builtins(frame), answer=bool(frame.output))
     if error is None and frame.type == "message":
         usage = _usage(frame.usage)
         return Said(answer=bool(frame.content), finish_reason=_text(frame.stop_reason), usage=usage, done=True)
@@ -150,7 +151,17 @@ def _frame(data: bytes) -> _Frame | str:
     try:
         return _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return _shortened(str(error)) or "not JSON"
+        return _leniently(data) or _shortened(str(error)) or "not JSON"
+
+
+def _leniently(data: bytes) -> _Frame | None:
+    """JSON that only Python's own reader takes: half a surrogate pair, where a character is split over two deltas."""
+    if len(data) > 64 * 1024 or b"\\u" not in data:
+        return None
+    try:
+        return msgspec.convert(json.loads(data), _Frame)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _choices(frame: _Frame, error: str | None) -> Said:
@@ -195,7 +206,7 @@ def _typed_event(frame: _Frame, kind: str) -> Said:
                 return NOTHING
             return REASONING if kind.startswith("response.reasoning") else ANSWER
         if kind in ("response.completed", "response.incomplete", "response.failed", "response.cancelled"):
-            return _response_object(frame.response, done=True)
+            return _response_object(frame.response, answer=False)
         return NOTHING
     if kind == "content_block_delta":
         delta = frame.delta if isinstance(frame.delta, dict) else {}
@@ -215,21 +226,21 @@ def _typed_event(frame: _Frame, kind: str) -> Said:
     return NOTHING if frame.choices is None else _choices(frame, None)
 
 
-def _response_object(response: object, *, done: bool) -> Said:
+def _response_object(response: object, *, answer: bool) -> Said:
     """The `response` of the responses protocol's last event, and the whole body of a call that wasn't streamed."""
     if not isinstance(response, dict):
-        return Said(malformed="the response isn't an object", done=done)
+        return Said(malformed="the response isn't an object")
     error = response.get("error")
     message = _message_of(error)
     if message is None and response.get("status") == "failed":
         message = "the server reported a failure"
     return Said(
-        answer=bool(response.get("output")),
+        answer=answer,
         finish_reason=_text(response.get("status")),
         usage=_usage(response.get("usage")),
         times=_times(response.get("metrics")),
         error=message,
-        done=done,
+        done=True,
     )
 
 
