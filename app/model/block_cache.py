@@ -1,0 +1,319 @@
+"""What one data-parallel engine of a server holds in its prefix cache, learned from its events alone.
+
+Hashes are never computed here: a block is known because the server named it. Every event gets a number, and each
+block keeps the numbers at which it appeared and went, so that "what was resident when this request was sent?" can be
+asked afterwards. Imports only `ids`, `observations` and its own package.
+"""
+
+from array import array
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from ..ids import BlockHash, GroupIdx
+from ..observations import BlockRemoved, BlockStored, ExtraKeys
+from .block_slots import ROOT, UNKNOWN_DEPTH, BlockSlots
+
+FULL_ATTENTION_KINDS = frozenset({None, "full_attention", "mla_attention"})
+"""Groups whose blocks a prefix hit needs one by one from the first; only these are walked for forecasts."""
+GPU = "GPU"
+MAX_EPOCHS = 4
+
+StoreReading = Literal["auto", "copy", "report"]
+"""What a store of resident blocks means: another copy of each, or a report that a request reused them."""
+
+
+class Stored(NamedTuple):
+    """What a `BlockStored` changed. `copies` are those after it; `fresh` counts blocks that weren't resident."""
+
+    reading: Literal["stored", "report"]
+    copies: tuple[int, ...]
+    depth: int | None
+    tokens: int | None
+    fresh: int
+    cleared: int | None
+    """Blocks that were resident until the block size changed, which only another server process can do."""
+
+
+class Removed(NamedTuple):
+    """What a `BlockRemoved` changed, without the hashes that weren't resident."""
+
+    hashes: tuple[BlockHash, ...]
+    copies: tuple[int, ...]
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """A picture that ended when the cache was emptied: valid for event numbers below `cleared_number`."""
+
+    slots: BlockSlots
+    cleared_number: int
+    cleared_s: float
+    reason: str
+
+
+class BlockCache:
+    """The mirror of one rank. Tables are keyed by (group, medium), blocks in them by hash."""
+
+    def __init__(self, max_blocks: int, max_removed: int) -> None:
+        self.number = 0
+        """Events applied."""
+        self.unknown_removes = 0
+        self.refused = 0
+        """Blocks left out because `max_blocks` were resident."""
+        self.tables: dict[tuple[GroupIdx, str], BlockSlots] = {}
+        self.epochs: list[Epoch] = []
+        self._max_blocks = max_blocks
+        self._max_removed = max_removed
+        self._walked: BlockSlots | None = None
+
+    # --- asking ---
+
+    @property
+    def resident(self) -> int:
+        """Resident blocks, all groups and media together."""
+        return sum(table.resident for table in self.tables.values())
+
+    @property
+    def orphans(self) -> int:
+        """Resident blocks whose chain's start isn't known."""
+        return sum(table.orphans for table in self.tables.values())
+
+    @property
+    def walked(self) -> BlockSlots | None:
+        """The table that prompts are walked through: full attention, on the GPU; None while there is none."""
+        return self._walked
+
+    @property
+    def block_size(self) -> int | None:
+        """Tokens a block, as events say; None while none said."""
+        return self._walked.block_size if self._walked else None
+
+    def walked_at(self, number: int) -> BlockSlots | None:
+        """The table to walk for the picture as of event `number`; None where it is no longer, or not yet, known."""
+        for epoch in self.epochs:
+            if number < epoch.cleared_number:
+                return epoch.slots
+        return self._walked
+
+    # --- changing ---
+
+    def store(self, event: BlockStored, at_s: float, reading: StoreReading = "auto") -> Stored:
+        """Applies a store. `reading` says what it means where every block is resident already and the parent is
+        null; "auto" takes it for a report unless it is a single block, which a prompt of one block stores too."""
+        self.number += 1
+        table = self._table(event)
+        cleared = None
+        if event.block_size and table.block_size not in (None, event.block_size) and event.medium == GPU:
+            cleared = self._empty("restarted", at_s)
+            table = self._table(event)
+        chunks = _chunks(event)
+        if chunks is None:
+            return self._store_sparse(table, event, at_s, cleared)
+        if table.block_size is None:
+            table.block_size, table.kind = event.block_size, event.kind
+            self._choose_walked()
+        parent = ROOT if event.parent_hash is None else self._parent(table, event.parent_hash)
+        extras = None if event.extra_keys is None and event.lora_name is None else _extras(event)
+        hashes = event.block_hashes
+        known_depth = table.depth[parent]
+        depth = None if known_depth == UNKNOWN_DEPTH else known_depth + 1
+        if table.resident + len(hashes) <= self._max_blocks:
+            if len(hashes) == 1:
+                if table.find(hashes[0]) is None:
+                    table.add_one(parent, hashes[0], chunks[0], extras[0] if extras else None, self.number, at_s)
+                    return Stored("stored", (1,), depth, event.block_size, 1, cleared)
+            elif table.none_known(hashes):
+                table.add_chain(parent, hashes, chunks, extras, self.number, at_s)
+                return Stored("stored", (1,) * len(hashes), depth, event.block_size, len(hashes), cleared)
+        return self._store_known(table, event, chunks, extras, parent, at_s, reading, depth, cleared)
+
+    def remove(self, event: BlockRemoved, at_s: float) -> Removed:
+        """Applies a removal: one copy of each hash goes. Hashes that aren't resident are counted, nothing more."""
+        self.number += 1
+        table = self.tables.get((event.group_idx, event.medium))
+        if table is None:
+            self.unknown_removes += len(event.block_hashes)
+            return Removed((), (), len(event.block_hashes))
+        hashes: list[BlockHash] = []
+        copies: list[int] = []
+        for block_hash in event.block_hashes:
+            slot = table.find(block_hash)
+            if slot is not None and table.copies[slot]:
+                hashes.append(block_hash)
+                copies.append(table.remove(slot, self.number, at_s))
+        unknown = len(event.block_hashes) - len(hashes)
+        self.unknown_removes += unknown
+        return Removed(tuple(hashes), tuple(copies), unknown)
+
+    def clear(self, reason: str, at_s: float) -> int:
+        """Nothing is resident any more. Returns how many blocks were. The old picture is kept for forecasts as of
+        the past where it is small enough."""
+        self.number += 1
+        return self._empty(reason, at_s)
+
+    def correct(self, block_hash: BlockHash, change: int, at_s: float) -> int | None:
+        """What a request's usage says about the copies of a resident block: `change` is -1, 0 (confirmed) or 1.
+
+        Returns the copies that are left; None where the block isn't resident.
+        """
+        table = self._walked
+        slot = table.find(block_hash) if table else None
+        if table is None or slot is None or not table.copies[slot]:
+            return None
+        table.uncertain.discard(slot)
+        if change < 0 and table.copies[slot] == 1:
+            self.number += 1
+            table.drop(slot, self.number, at_s)
+        else:
+            table.copies[slot] += change
+        return table.copies[slot]
+
+    # --- inside ---
+
+    def _store_sparse(self, table: BlockSlots, event: BlockStored, at_s: float, cleared: int | None) -> Stored:
+        copies = []
+        fresh = 0
+        for block_hash in event.block_hashes:
+            slot = table.find(block_hash)
+            if slot is None:
+                if table.resident >= self._max_blocks:
+                    self.refused += 1
+                    copies.append(0)
+                    continue
+                slot = table.add_bare(block_hash)
+            if table.copies[slot]:
+                table.copies[slot] += 1
+            else:
+                table.store(slot, self.number, at_s)
+                fresh += 1
+            copies.append(table.copies[slot])
+        if table.kind is None:
+            table.kind = event.kind
+        return Stored("stored", tuple(copies), None, None, fresh, cleared)
+
+    def _store_known(
+        self,
+        table: BlockSlots,
+        event: BlockStored,
+        chunks: list[bytes],
+        extras: list[ExtraKeys | None] | None,
+        parent: int,
+        at_s: float,
+        reading: StoreReading,
+        depth: int | None,
+        cleared: int | None,
+    ) -> Stored:
+        """A store of which some blocks are known: resident, removed, or as somebody's parent."""
+        slots = [table.find(block_hash) for block_hash in event.block_hashes]
+        if all(slot is not None and table.copies[slot] for slot in slots):
+            is_report = reading == "report" or (reading == "auto" and len(slots) > 1)
+            if event.parent_hash is None and is_report:
+                copies = tuple(table.copies[slot] for slot in slots if slot is not None)
+                return Stored("report", copies, depth, event.block_size, 0, cleared)
+        fresh = 0
+        after: list[int] = []
+        for index, slot in enumerate(slots):
+            if slot is None:
+                # The same hash may stand twice in one event.
+                slot = table.find(event.block_hashes[index])
+            if slot is not None and table.copies[slot]:
+                table.copies[slot] += 1
+                table.place(slot, parent, chunks[index], extras[index] if extras else None)
+            elif table.resident >= self._max_blocks:
+                self.refused += len(slots) - index
+                after.extend([0] * (len(slots) - index))
+                break
+            else:
+                slot = table.add_bare(event.block_hashes[index]) if slot is None else slot
+                table.place(slot, parent, chunks[index], extras[index] if extras else None)
+                table.store(slot, self.number, at_s)
+                fresh += 1
+            after.append(table.copies[slot])
+            parent = slot
+        return Stored("stored", tuple(after), depth, event.block_size, fresh, cleared)
+
+    def _parent(self, table: BlockSlots, parent_hash: BlockHash) -> int:
+        slot = table.find(parent_hash)
+        return table.add_bare(parent_hash) if slot is None else slot
+
+    def _table(self, event: BlockStored) -> BlockSlots:
+        key = (event.group_idx, event.medium)
+        table = self.tables.get(key)
+        if table is None:
+            table = self.tables[key] = BlockSlots(self._max_removed)
+        return table
+
+    def _choose_walked(self) -> None:
+        walkable = [
+            (group, table)
+            for (group, medium), table in self.tables.items()
+            if medium == GPU and table.block_size is not None and table.kind in FULL_ATTENTION_KINDS
+        ]
+        self._walked = min(walkable, key=lambda entry: entry[0])[1] if walkable else None
+
+    def _empty(self, reason: str, at_s: float) -> int:
+        blocks = self.resident
+        walked = self._walked
+        # Storms of clears find nothing to keep, and must cost nothing.
+        if walked is not None and len(walked):
+            if len(walked) <= self._max_removed:
+                self.epochs.append(Epoch(walked, self.number, at_s, reason))
+            else:
+                # Too large to keep: what was before can't be asked any more.
+                self.epochs = [Epoch(BlockSlots(0), self.number, at_s, reason)]
+            while len(self.epochs) > 1 and (
+                len(self.epochs) > MAX_EPOCHS or sum(len(epoch.slots) for epoch in self.epochs) > self._max_removed
+            ):
+                del self.epochs[0]
+        self.tables = {}
+        self._walked = None
+        return blocks
+
+
+def pack_tokens(token_ids: tuple[int, ...]) -> bytes | None:
+    """Token ids as unsigned 32-bit integers of this machine; None where one doesn't fit."""
+    try:
+        return array("I", token_ids).tobytes()
+    except (OverflowError, TypeError):
+        return None
+
+
+def unpack_tokens(packed: bytes) -> tuple[int, ...]:
+    """The inverse of `pack_tokens`."""
+    return tuple(array("I", packed))
+
+
+TOKEN_BYTES = array("I").itemsize
+
+
+def _chunks(event: BlockStored) -> list[bytes] | None:
+    """Packed tokens block by block; None for a sparse store."""
+    size = event.block_size
+    if size <= 0 or len(event.token_ids) != len(event.block_hashes) * size:
+        return None
+    packed = pack_tokens(event.token_ids)
+    if packed is None:
+        return None
+    width = size * TOKEN_BYTES
+    if len(packed) == width:
+        return [packed]
+    return [packed[start : start + width] for start in range(0, len(packed), width)]
+
+
+def _extras(event: BlockStored) -> list[ExtraKeys | None] | None:
+    """Extra keys block by block as walks ask for them; None where no block has any."""
+    if event.extra_keys is None and event.lora_name is None:
+        return None
+    listed = event.extra_keys or (None,) * len(event.block_hashes)
+    if len(listed) != len(event.block_hashes):
+        listed = (*listed, *(None,) * len(event.block_hashes))[: len(event.block_hashes)]
+    extras = [with_lora(extra, event.lora_name) for extra in listed]
+    return extras if any(extra is not None for extra in extras) else None
+
+
+def with_lora(extra: ExtraKeys | None, lora_name: str | None) -> ExtraKeys | None:
+    """Extra keys that name the adapter, whether the server listed it among them or only beside; None for no keys."""
+    if extra is None or extra == (None, None, None):
+        return ExtraKeys(None, lora_name, None) if lora_name is not None else None
+    return extra if extra.lora_name is not None or lora_name is None else extra._replace(lora_name=lora_name)

@@ -1,0 +1,338 @@
+"""The blocks of one KV cache group on one medium: parallel lists with one slot a block, and the indexes over them.
+
+A block is in one of three states: resident; removed but remembered (walks as of an earlier event still find it); or a
+placeholder, known only as the parent of others. Slot 0 is the root, the parent of every prompt's first block.
+Parallel lists and packed token ids take a fifth of the memory that an object a block would, and give the garbage
+collector nothing to walk. Imports only `ids` and `observations`.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+
+from ..ids import BlockHash
+from ..observations import ExtraKeys
+
+ROOT = 0
+NOWHERE = -1
+"""No such slot: the end of a list of children, or the parent of a block whose place isn't known."""
+FOREVER = 1 << 62
+"""An event number that never comes. A resident block goes at it; a placeholder appears at it."""
+UNKNOWN_DEPTH = -2
+GROWTH = 1024
+
+ChildKey = tuple[int, bytes] | tuple[int, bytes, ExtraKeys]
+
+
+class BlockSlots:
+    """Columns by slot. Event numbers count the events applied to one rank; intervals are [appeared, gone)."""
+
+    def __init__(self, max_removed: int) -> None:
+        self.block_size: int | None = None
+        self.kind: str | None = None
+        self.resident = 0
+        self.orphans = 0
+        """Resident blocks with tokens whose depth isn't known."""
+        self.hash: list[BlockHash | None] = [None]
+        self.parent: list[int] = [NOWHERE]
+        self.tokens: list[bytes | None] = [None]
+        """Token ids as unsigned 32-bit integers of this machine; None for sparse blocks and placeholders."""
+        self.extra: list[ExtraKeys | None] = [None]
+        self.depth: list[int] = [-1]
+        self.copies: list[int] = [0]
+        self.appeared: list[int] = [0]
+        self.gone: list[int] = [FOREVER]
+        self.stored_s: list[float] = [0.0]
+        self.gone_s: list[float] = [0.0]
+        self.uncertain: set[int] = set()
+        """Slots that lost a copy: whether the last one lives is not sure, since reports repeat stores."""
+        self._first_child: list[int] = [NOWHERE]
+        self._next: list[int] = [NOWHERE]
+        self._previous: list[int] = [NOWHERE]
+        self._slot_of: dict[BlockHash, int] = {}
+        self._children: dict[ChildKey, int] = {}
+        self._free: list[int] = []
+        self._past: dict[int, list[tuple[int, int]]] = {}
+        """Earlier residencies of slots that came back."""
+        self._removed: deque[tuple[int, int]] = deque()
+        self._max_removed = max_removed
+
+    def __len__(self) -> int:
+        """Slots in use: resident, remembered and placeholders."""
+        return len(self._slot_of)
+
+    # --- asking ---
+
+    def find(self, block_hash: BlockHash) -> int | None:
+        """The slot of a hash, resident or not."""
+        return self._slot_of.get(block_hash)
+
+    def none_known(self, hashes: Sequence[BlockHash]) -> bool:
+        """Whether no slot has any of these hashes, and none comes twice."""
+        return self._slot_of.keys().isdisjoint(hashes) and len(set(hashes)) == len(hashes)
+
+    def is_resident(self, slot: int) -> bool:
+        """Whether the block is in the cache now, as far as events tell."""
+        return self.copies[slot] > 0
+
+    def is_placeholder(self, slot: int) -> bool:
+        """Whether only the hash is known, as somebody's parent."""
+        return self.appeared[slot] == FOREVER
+
+    def resident_at(self, slot: int, number: int) -> bool:
+        """Whether the block was resident after event `number` was applied."""
+        if self.appeared[slot] <= number:
+            return number < self.gone[slot]
+        return slot in self._past and any(start <= number < end for start, end in self._past[slot])
+
+    def known_at(self, slot: int, number: int) -> bool:
+        """Whether the block had been stored by event `number`, resident still or not."""
+        if self.appeared[slot] <= number:
+            return True
+        return slot in self._past and any(start <= number for start, _ in self._past[slot])
+
+    def child(self, parent: int, tokens: bytes, extra: ExtraKeys | None) -> int | None:
+        """The known block with these tokens under `parent`."""
+        return self._children.get((parent, tokens) if extra is None else (parent, tokens, extra))
+
+    def children(self, parent: int) -> Iterator[int]:
+        """Known blocks under `parent`, newest first."""
+        slot = self._first_child[parent]
+        while slot != NOWHERE:
+            yield slot
+            slot = self._next[slot]
+
+    def resident_slots(self) -> list[int]:
+        """Slots of all resident blocks."""
+        return [slot for slot, copies in enumerate(self.copies) if copies]
+
+    # --- changing ---
+
+    def add_chain(
+        self,
+        parent: int,
+        hashes: Sequence[BlockHash],
+        tokens: Sequence[bytes],
+        extras: Sequence[ExtraKeys | None] | None,
+        number: int,
+        at_s: float,
+    ) -> list[int]:
+        """Takes in consecutive blocks of which no slot exists. Returns their slots."""
+        count = len(hashes)
+        slots = self._claim(count)
+        parents = [parent, *slots[:-1]]
+        depth = self.depth[parent]
+        step = 1
+        if depth == UNKNOWN_DEPTH:
+            step = 0
+            self.orphans += count
+        column_hash, column_parent, column_tokens = self.hash, self.parent, self.tokens
+        column_depth, appeared, stored_s, copies = self.depth, self.appeared, self.stored_s, self.copies
+        first_child = self._first_child
+        self._link(slots[0], parent)
+        for slot, above, block_hash, chunk in zip(slots, parents, hashes, tokens, strict=True):
+            depth += step
+            column_hash[slot] = block_hash
+            column_parent[slot] = above
+            column_tokens[slot] = chunk
+            column_depth[slot] = depth
+            appeared[slot] = number
+            stored_s[slot] = at_s
+            copies[slot] = 1
+            first_child[above] = slot
+        self._slot_of.update(zip(hashes, slots, strict=True))
+        if extras is None:
+            self._children.update(zip(zip(parents, tokens, strict=True), slots, strict=True))
+        else:
+            for slot, above, chunk, extra in zip(slots, parents, tokens, extras, strict=True):
+                self.extra[slot] = extra
+                self._children[_child_key(above, chunk, extra)] = slot
+        self.resident += count
+        return slots
+
+    def add_one(
+        self, parent: int, block_hash: BlockHash, tokens: bytes, extra: ExtraKeys | None, number: int, at_s: float
+    ) -> int:
+        """`add_chain` of a single block, as decoding stores them: one at a time, and many."""
+        slot = self._free.pop() if self._free else self._claim(1)[0]
+        depth = self.depth[parent]
+        if depth == UNKNOWN_DEPTH:
+            self.orphans += 1
+        else:
+            self.depth[slot] = depth + 1
+        self.hash[slot] = block_hash
+        self.parent[slot] = parent
+        self.tokens[slot] = tokens
+        self.appeared[slot] = number
+        self.stored_s[slot] = at_s
+        self.copies[slot] = 1
+        head = self._next[slot] = self._first_child[parent]
+        if head != NOWHERE:
+            self._previous[head] = slot
+        self._first_child[parent] = slot
+        self._slot_of[block_hash] = slot
+        if extra is None:
+            self._children[(parent, tokens)] = slot
+        else:
+            self.extra[slot] = extra
+            self._children[(parent, tokens, extra)] = slot
+        self.resident += 1
+        return slot
+
+    def add_bare(self, block_hash: BlockHash) -> int:
+        """A slot for a hash whose tokens and place aren't known: a placeholder until it is stored."""
+        (slot,) = self._claim(1)
+        self.hash[slot] = block_hash
+        self._slot_of[block_hash] = slot
+        return slot
+
+    def place(self, slot: int, parent: int, tokens: bytes, extra: ExtraKeys | None) -> None:
+        """Gives a bare slot its place in a chain; what hangs below it learns its depth."""
+        if self.tokens[slot] is not None:
+            return
+        self.parent[slot] = parent
+        self.tokens[slot] = tokens
+        self.extra[slot] = extra
+        self._children[_child_key(parent, tokens, extra)] = slot
+        self._link(slot, parent)
+        if self.copies[slot] and self.depth[slot] == UNKNOWN_DEPTH:
+            self.orphans += 1
+        if self.depth[parent] != UNKNOWN_DEPTH:
+            self._learn_depth(slot, self.depth[parent] + 1)
+
+    def store(self, slot: int, number: int, at_s: float) -> None:
+        """A block that wasn't resident is so from event `number` on."""
+        if self.appeared[slot] != FOREVER:
+            self._past.setdefault(slot, []).append((self.appeared[slot], self.gone[slot]))
+        self.appeared[slot] = number
+        self.gone[slot] = FOREVER
+        self.stored_s[slot] = at_s
+        self.copies[slot] = 1
+        self.resident += 1
+        self.orphans += self._is_orphan(slot)
+
+    def remove(self, slot: int, number: int, at_s: float) -> int:
+        """One copy of a resident block goes at event `number`. Returns the copies that are left."""
+        left = self.copies[slot] - 1
+        self.copies[slot] = left
+        if left:
+            self.uncertain.add(slot)
+        else:
+            self._go(slot, number, at_s)
+        return left
+
+    def drop(self, slot: int, number: int, at_s: float) -> None:
+        """A resident block is gone whatever its copies."""
+        self.copies[slot] = 0
+        self._go(slot, number, at_s)
+
+    # --- inside ---
+
+    def _go(self, slot: int, number: int, at_s: float) -> None:
+        self.gone[slot] = number
+        self.gone_s[slot] = at_s
+        self.resident -= 1
+        self.orphans -= self._is_orphan(slot)
+        self.uncertain.discard(slot)
+        self._removed.append((slot, number))
+        while len(self._removed) > self._max_removed:
+            self._forget(*self._removed.popleft())
+
+    def _is_orphan(self, slot: int) -> bool:
+        return self.depth[slot] == UNKNOWN_DEPTH and self.tokens[slot] is not None
+
+    def _forget(self, slot: int, number: int) -> None:
+        """Forgets the residency that ended at event `number`; the slot too where nothing else needs it."""
+        if self.gone[slot] != number:
+            kept = [interval for interval in self._past.get(slot, ()) if interval[1] != number]
+            if kept:
+                self._past[slot] = kept
+            else:
+                self._past.pop(slot, None)
+            return
+        self._past.pop(slot, None)
+        self.appeared[slot] = FOREVER
+        self.gone[slot] = FOREVER
+        parent = self.parent[slot]
+        self._unplace(slot)
+        if self._first_child[slot] == NOWHERE:
+            self._release(slot)
+        self._release_if_idle(parent)
+
+    def _unplace(self, slot: int) -> None:
+        tokens = self.tokens[slot]
+        if tokens is None:
+            return
+        key = _child_key(self.parent[slot], tokens, self.extra[slot])
+        if self._children.get(key) == slot:
+            del self._children[key]
+        self._unlink(slot)
+        self.parent[slot] = NOWHERE
+        self.tokens[slot] = None
+        self.extra[slot] = None
+
+    def _release_if_idle(self, slot: int) -> None:
+        """A placeholder with no children is needed by nobody."""
+        if slot > ROOT and self.is_placeholder(slot) and self._first_child[slot] == NOWHERE:
+            self._release(slot)
+
+    def _release(self, slot: int) -> None:
+        block_hash = self.hash[slot]
+        if block_hash is not None:
+            del self._slot_of[block_hash]
+        self.hash[slot] = None
+        self.depth[slot] = UNKNOWN_DEPTH
+        self._free.append(slot)
+
+    def _claim(self, count: int) -> list[int]:
+        """Blank slots. Columns grow by many at a time, which makes the single block cheap."""
+        free = self._free
+        if len(free) < count:
+            start, more = len(self.hash), max(count, GROWTH)
+            for column, blank in self._blanks():
+                column.extend([blank] * more)  # type: ignore[attr-defined]
+            # Claimed from the end: the lowest new slot comes first.
+            free[:0] = range(start + more - 1, start - 1, -1)
+        slots = free[: -count - 1 : -1]
+        del free[-count:]
+        return slots
+
+    def _blanks(self) -> Iterable[tuple[object, object]]:
+        return (
+            (self.hash, None), (self.parent, NOWHERE), (self.tokens, None), (self.extra, None),
+            (self.depth, UNKNOWN_DEPTH), (self.copies, 0), (self.appeared, FOREVER), (self.gone, FOREVER),
+            (self.stored_s, 0.0), (self.gone_s, 0.0), (self._first_child, NOWHERE), (self._next, NOWHERE),
+            (self._previous, NOWHERE),
+        )  # fmt: skip
+
+    def _link(self, slot: int, parent: int) -> None:
+        head = self._first_child[parent]
+        self._next[slot] = head
+        self._previous[slot] = NOWHERE
+        if head != NOWHERE:
+            self._previous[head] = slot
+        self._first_child[parent] = slot
+
+    def _unlink(self, slot: int) -> None:
+        before, after = self._previous[slot], self._next[slot]
+        if before != NOWHERE:
+            self._next[before] = after
+        else:
+            self._first_child[self.parent[slot]] = after
+        if after != NOWHERE:
+            self._previous[after] = before
+        self._next[slot] = self._previous[slot] = NOWHERE
+
+    def _learn_depth(self, slot: int, depth: int) -> None:
+        waiting = [(slot, depth)]
+        while waiting:
+            slot, depth = waiting.pop()
+            if self.depth[slot] == depth:
+                continue
+            if self.copies[slot] and self._is_orphan(slot):
+                self.orphans -= 1
+            self.depth[slot] = depth
+            waiting.extend((child, depth + 1) for child in self.children(slot))
+
+
+def _child_key(parent: int, tokens: bytes, extra: ExtraKeys | None) -> ChildKey:
+    return (parent, tokens) if extra is None else (parent, tokens, extra)

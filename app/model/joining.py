@@ -1,0 +1,330 @@
+"""Joins requests and blocks: by the session id that the dashboard issued, else by tokens and order.
+
+A request whose prompt is known is walked along the blocks that the server named; where the walk ends, the request
+waits for the next block of its prompt to be stored, and whoever waited longest is taken for its owner. Imports only
+`ids`, `observations` and its own package.
+"""
+
+from dataclasses import dataclass
+
+from ..ids import BlockHash
+from ..observations import BlockStored
+from .block_cache import TOKEN_BYTES, Stored, StoreReading, pack_tokens
+from .block_slots import ROOT, BlockSlots
+from .prefix_match import PromptKeys, cacheable_tokens, known_path, resident_prefix
+from .requests import ExpectKey, Request, RequestBook
+from .servers import RankBook, ServerBook
+
+LATE_S = 10.0
+"""Seconds after its end for which a request still waits for events of its blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Cached tokens expected as of the send; `sure` where no history is missing, else it is a lower bound."""
+
+    cached_tokens: int
+    sure: bool
+
+
+class Joiner:
+    """Changes requests and the books of ranks; emits nothing."""
+
+    def __init__(self, requests: RequestBook) -> None:
+        self._requests = requests
+
+    # --- requests move ---
+
+    def sent(self, request: Request, server: ServerBook) -> None:
+        """A request reached the server: notes what had happened there until now."""
+        if len(server.ranks) == 1:
+            request.rank = next(iter(server.ranks))
+        for rank, book in server.ranks.items():
+            request.as_of[rank] = book.cache.number
+            book.open[request.id] = request
+        request.block_size = server.block_size
+        if request.sent.session_id is not None:
+            server.sessions[request.sent.session_id] = request
+
+    def rank_appeared(self, server: ServerBook, book: RankBook) -> None:
+        """A rank is heard of for the first time: nothing had been heard of it when running requests were sent, and
+        it may be the one that serves them."""
+        for request in self._requests.running():
+            if request.sent.server != server.id:
+                continue
+            request.as_of.setdefault(book.rank, 0)
+            book.open[request.id] = request
+            if not request.rank_sure:
+                request.rank = book.rank if len(server.ranks) == 1 else None
+                self.follow(request, server)
+
+    def learn_prompt(self, request: Request, server: ServerBook, token_ids: tuple[int, ...]) -> bool:
+        """The prompt's tokens are known. Returns whether they can be walked."""
+        packed = pack_tokens(token_ids)
+        request.tokens_length = len(token_ids)
+        if packed is None or request.sent.sequences != 1:
+            return False
+        request.prompt = PromptKeys(packed, request.sent.salt, request.sent.lora_name)
+        self.follow(request, server)
+        return True
+
+    def follow(self, request: Request, server: ServerBook) -> bool:
+        """Walks the request on along the blocks known now. Returns whether its block table grew."""
+        request.block_size = server.block_size or request.block_size
+        if request.prompt is None:
+            return False
+        ranks = [request.rank] if request.rank is not None else list(server.ranks)
+        grew = False
+        for rank in ranks:
+            grew = self._follow_on(request, server.rank(rank)) or grew
+        return grew
+
+    def drop_prompt(self, request: Request, server: ServerBook) -> None:
+        """The token ids turned out not to be the server's: nothing that was drawn from them holds."""
+        self._unexpect_all(request, server)
+        for book in server.ranks.values():
+            book.sharing.leave(request.serial, request.hashes)
+        request.hashes = []
+        request.prompt = None
+        request.predicted, request.predicted_sure = None, False
+        request.tokens_length = None
+
+    def ended(self, request: Request, server: ServerBook) -> None:
+        """The request ended: what comes now doesn't move its forecast."""
+        for book in server.ranks.values():
+            book.open.pop(request.id, None)
+
+    def stop_waiting(self, request: Request, server: ServerBook) -> None:
+        """Nothing more of this request is expected from the event stream."""
+        self._unexpect_all(request, server)
+
+    def forget(self, request: Request, server: ServerBook) -> None:
+        """The request is no longer kept."""
+        self.ended(request, server)
+        self._unexpect_all(request, server)
+        session = request.sent.session_id
+        if session is not None and server.sessions.get(session) is request:
+            del server.sessions[session]
+        for book in server.ranks.values():
+            book.sharing.leave(request.serial, request.hashes)
+
+    # --- blocks move ---
+
+    def reading_of(self, event: BlockStored, server: ServerBook) -> tuple[StoreReading, Request | None]:
+        """How a store from the root is to be read where all its blocks are resident, and for whom, as far as that is
+        known before it is applied."""
+        owner = server.sessions.get(event.session_id) if event.session_id is not None else None
+        if owner is None and event.parent_hash is None:
+            skipping = [
+                request
+                for request in self._requests.running()
+                if request.sent.skips_cache_read
+                and request.sent.server == server.id
+                and request.first_own_depth is None
+            ]
+            owner = skipping[0] if len(skipping) == 1 and self._may_own(skipping[0], event) else None
+        if owner is None:
+            return "auto", None
+        if owner.sent.skips_cache_read:
+            return "copy", owner
+        prompt = owner.prompt_tokens
+        if prompt is not None and event.block_size > 0:
+            most = cacheable_tokens(prompt, event.block_size) // event.block_size
+            return ("copy" if len(event.block_hashes) > most else "report"), owner
+        return "auto", owner
+
+    def stored(
+        self, book: RankBook, server: ServerBook, event: BlockStored, stored: Stored, owner: Request | None
+    ) -> tuple[Request | None, list[Request]]:
+        """A store was applied. Returns the request that caused it, where known, and those whose table grew."""
+        grown: list[Request] = []
+        waiting = self._waiting_for(book, event, stored) if book.expected else []
+        if owner is None and waiting:
+            owner = next((request for request in waiting if request.running), waiting[0])
+        if owner is None and not stored.fresh and event.parent_hash is not None:
+            owner = self._latest_holder(book, event.block_hashes[0]) if event.block_hashes else None
+        if owner is not None:
+            self._own(owner, book, server, event, stored, grown)
+        for request in waiting:
+            if self._follow_on(request, book):
+                grown.append(request)
+        return owner, grown
+
+    def _settle(self, owner: Request, book: RankBook, server: ServerBook) -> None:
+        """Its own blocks say which rank served it."""
+        if owner.rank != book.rank and owner.hashes:
+            for other in server.ranks.values():
+                other.sharing.leave(owner.serial, owner.hashes)
+            owner.hashes = []
+        for other in server.ranks.values():
+            if other is not book:
+                self._unexpect(owner, other)
+        owner.rank, owner.rank_sure = book.rank, True
+        self._follow_on(owner, book)
+
+    def _own(
+        self,
+        owner: Request,
+        book: RankBook,
+        server: ServerBook,
+        event: BlockStored,
+        stored: Stored,
+        grown: list[Request],
+    ) -> None:
+        if owner.rank != book.rank or not owner.rank_sure:
+            self._settle(owner, book, server)
+        table = book.cache.walked
+        if (
+            stored.tokens is None
+            or stored.depth is None
+            or table is not book.cache.tables.get((event.group_idx, event.medium))
+        ):
+            return
+        owner.block_size = stored.tokens
+        if stored.reading == "report":
+            owner.reported_blocks = max(owner.reported_blocks or 0, len(event.block_hashes))
+        elif owner.first_own_depth is None:
+            owner.first_own_depth = stored.depth
+        # Without the prompt's tokens, the blocks that the server names for it are all there is.
+        if owner.prompt is None and owner.sent.sequences == 1 and stored.depth <= len(owner.hashes):
+            fresh = list(event.block_hashes[len(owner.hashes) - stored.depth :])
+            if fresh:
+                book.sharing.add(owner.serial, fresh)
+                owner.hashes.extend(fresh)
+                grown.append(owner)
+
+    def advance(self, book: RankBook, owner: Request | None, *, fresh: bool, replayed: bool) -> None:
+        """Moves what open requests count as before their send: stores that arrived after it, but belong to requests
+        that had ended, do; anything else ends that."""
+        if not book.open:
+            return
+        if owner is None and not replayed:
+            if fresh:
+                book.open.clear()
+            return
+        end_s = owner.ended.at_s if owner is not None and owner.ended is not None else None
+        for request in list(book.open.values()):
+            if owner is None or (end_s is not None and end_s <= request.sent.at_s):
+                request.as_of[book.rank] = book.cache.number
+            elif fresh:
+                del book.open[request.id]
+
+    def cleared(self, book: RankBook) -> None:
+        """The cache was emptied, which a server does only between requests: before those that were sent since."""
+        for request in book.open.values():
+            request.as_of[book.rank] = book.cache.number
+
+    # --- forecasts ---
+
+    def forecast(self, request: Request, server: ServerBook) -> Forecast | None:
+        """Cached tokens as of the send; None where that can't be known."""
+        size, length = server.block_size, request.prompt_tokens
+        if request.sent.sequences != 1:
+            return None
+        if request.sent.skips_cache_read or server.caching is False:
+            return Forecast(0, True)
+        if length is None or size is None:
+            return None
+        most = cacheable_tokens(length, size)
+        if most == 0:
+            return Forecast(0, True)
+        if request.prompt is None:
+            return None
+        if request.rank is not None:
+            return self._forecast_on(request, server.rank(request.rank), most // size)
+        each = {self._forecast_on(request, book, most // size) for book in server.ranks.values()}
+        return each.pop() if len(each) == 1 else None
+
+    def _forecast_on(self, request: Request, book: RankBook, most: int) -> Forecast | None:
+        if book.stream.coverage == "none" or request.prompt is None:
+            return None
+        number = request.as_of.get(book.rank, 0)
+        slots = book.cache.walked_at(number)
+        if slots is None:
+            # No block was ever stored until then.
+            return Forecast(0, book.stream.coverage == "complete")
+        if slots.block_size is None:
+            return None
+        path = known_path(slots, request.prompt)[:most]
+        return Forecast(resident_prefix(slots, path, number) * slots.block_size, book.stream.coverage == "complete")
+
+    # --- inside ---
+
+    def _may_own(self, request: Request, event: BlockStored) -> bool:
+        return request.prompt is None or request.prompt.packed.startswith(pack_tokens(event.token_ids) or b"\0")
+
+    def _latest_holder(self, book: RankBook, block_hash: BlockHash) -> Request | None:
+        holders = book.sharing.holders(block_hash)
+        request = self._requests.by_serial(holders[-1]) if holders else None
+        return request if request is not None and request.first_own_depth is None else None
+
+    def _waiting_for(self, book: RankBook, event: BlockStored, stored: Stored) -> list[Request]:
+        table = book.cache.walked
+        if table is None or stored.tokens is None or not stored.fresh:
+            return []
+        parent = event.parent_hash
+        hashes = event.block_hashes if stored.fresh < len(event.block_hashes) else event.block_hashes[:1]
+        found: list[Request] = []
+        for block_hash in hashes:
+            slot = table.find(block_hash)
+            tokens = table.tokens[slot] if slot is not None else None
+            if slot is not None and tokens is not None:
+                found.extend(book.expected.pop((parent, tokens, table.extra[slot]), ()))
+            parent = block_hash
+        for request in found:
+            request.expecting.pop(book.rank, None)
+        return found
+
+    def _follow_on(self, request: Request, book: RankBook) -> bool:
+        """Walks on in one rank's blocks, and waits for the next one there."""
+        self._unexpect(request, book)
+        prompt, table = self._sequence(request), book.cache.walked
+        size = request.block_size
+        if prompt is None or not size:
+            return False
+        fresh: list[BlockHash] = []
+        if table is not None and table.block_size == size:
+            start = table.find(request.hashes[-1]) if request.hashes else ROOT
+            if start is None:
+                fresh = _hashes(table, known_path(table, prompt))[len(request.hashes) :]
+            else:
+                fresh = _hashes(table, known_path(table, prompt, start, len(request.hashes)))
+        single = request.rank is not None or len(request.as_of) <= 1
+        if fresh and single:
+            request.hashes.extend(fresh)
+            book.sharing.add(request.serial, fresh)
+        self._expect(request, book, prompt, request.hashes if single else fresh, size)
+        return bool(fresh) and single
+
+    def _sequence(self, request: Request) -> PromptKeys | None:
+        """Prompt and answer as far as known; the last token sampled is computed from by nobody."""
+        prompt = request.prompt
+        if prompt is None or not request.output:
+            return prompt
+        return PromptKeys(prompt.packed + request.output[:-TOKEN_BYTES], prompt.salt, prompt.lora_name)
+
+    def _expect(self, request: Request, book: RankBook, prompt: PromptKeys, known: list[BlockHash], size: int) -> None:
+        chunk = prompt.chunk(len(known), size)
+        if len(chunk) < size * TOKEN_BYTES:
+            return
+        key: ExpectKey = (known[-1] if known else None, chunk, prompt.extra(len(known)))
+        request.expecting[book.rank] = key
+        book.expected.setdefault(key, []).append(request)
+
+    def _unexpect(self, request: Request, book: RankBook) -> None:
+        key = request.expecting.pop(book.rank, None)
+        waiting = book.expected.get(key) if key is not None else None
+        if key is None or waiting is None:
+            return
+        if request in waiting:
+            waiting.remove(request)
+        if not waiting:
+            del book.expected[key]
+
+    def _unexpect_all(self, request: Request, server: ServerBook) -> None:
+        for book in server.ranks.values():
+            self._unexpect(request, book)
+
+
+def _hashes(table: BlockSlots, path: list[int]) -> list[BlockHash]:
+    return [block_hash for block_hash in (table.hash[slot] for slot in path) if block_hash is not None]

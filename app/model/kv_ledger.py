@@ -1,0 +1,161 @@
+"""The ledger's side of KV events: applies batches, gaps and restarts to the mirror.
+
+Imports only `ids`, `observations`, `events` and its own package.
+"""
+
+from ..events import BlocksCleared, BlocksRemoved, BlocksReused, BlocksStored, StreamGapped, StreamResynced
+from ..ids import hash_text
+from ..observations import AllBlocksCleared, BlockRemoved, BlockStored, KvBatch, KvGap, KvRestarted, KvStreamState
+from .ledger_state import LedgerState
+from .request_ledger import RequestLedger
+from .requests import Request
+from .servers import RankBook, ServerBook, hash_texts
+
+
+class KvLedger:
+    """Takes the observations of the event streams."""
+
+    def __init__(self, state: LedgerState, requests: RequestLedger) -> None:
+        self._state = state
+        self._requests = requests
+
+    def stream_state(self, observed: KvStreamState) -> None:
+        """The subscription changed."""
+        server = self._state.server(observed.server)
+        self._rank(server, observed).stream.take_state(observed)
+        self._state.show_server(server, observed.at_s, counters=False)
+
+    def gap(self, gap: KvGap) -> None:
+        """Batches were missed."""
+        server = self._state.server(gap.server)
+        book = self._rank(server, gap)
+        book.stream.take_gap(gap)
+        event = StreamGapped(gap.first_seq, gap.last_seq, gap.recovered)
+        self._state.emit(event, gap.at_s, gap.server, gap.rank)
+        self._state.show_server(server, gap.at_s, counters=False)
+
+    def restarted(self, restarted: KvRestarted) -> None:
+        """Another process publishes now."""
+        server = self._state.server(restarted.server)
+        book = self._rank(server, restarted)
+        book.stream.restarted(restarted.at_s, sequence=True)
+        server.rates.interrupted()
+        self.empty(server, book, restarted.at_s)
+        self._state.show_server(server, restarted.at_s, counters=False)
+
+    def empty(self, server: ServerBook, book: RankBook, at_s: float) -> None:
+        """The server's process is another one: nothing of this rank is resident."""
+        blocks = book.cache.clear("restarted", at_s)
+        self._cleared(book, at_s, blocks, "restarted")
+
+    def batch(self, batch: KvBatch) -> None:
+        """A batch in sequence."""
+        state = self._state
+        server = state.server(batch.server)
+        book = self._rank(server, batch)
+        stream = book.stream
+        before = (stream.state, stream.coverage, stream.silent, stream.malformed, book.cache.block_size)
+        if not stream.take_batch(batch):
+            return
+        server.heard()
+        changed: dict[int, Request] = {}
+        for event in batch.events:
+            if type(event) is BlockStored:
+                self._stored(server, book, event, batch, changed)
+            elif type(event) is BlockRemoved:
+                self._removed(book, event, batch)
+            elif type(event) is AllBlocksCleared:
+                blocks = book.cache.clear("reset", batch.at_s)
+                stream.emptied()
+                state.joiner.cleared(book)
+                self._cleared(book, batch.at_s, blocks, "reset")
+        if book.cache.block_size != before[4]:
+            for request in state.requests.running():
+                if request.sent.server == server.id and state.joiner.follow(request, server):
+                    changed[request.serial] = request
+        for _, request in sorted(changed.items()):
+            self._requests.blocks_changed(request, batch.at_s)
+        if stream.resynced():
+            state.emit(StreamResynced(batch.seq), batch.at_s, batch.server, batch.rank)
+        if before != (stream.state, stream.coverage, stream.silent, stream.malformed, book.cache.block_size):
+            state.show_server(server, batch.at_s, counters=False)
+
+    # --- inside ---
+
+    def _rank(self, server: ServerBook, observed: KvBatch | KvGap | KvRestarted | KvStreamState) -> RankBook:
+        if observed.rank not in server.ranks:
+            book = server.rank(observed.rank)
+            self._state.joiner.rank_appeared(server, book)
+        return server.ranks[observed.rank]
+
+    def _stored(
+        self, server: ServerBook, book: RankBook, event: BlockStored, batch: KvBatch, changed: dict[int, Request]
+    ) -> None:
+        state, cache = self._state, book.cache
+        reading, owner = state.joiner.reading_of(event, server)
+        refused = cache.refused
+        stored = cache.store(event, batch.at_s, reading)
+        if stored.cleared is not None:
+            book.stream.restarted(batch.at_s, sequence=False)
+            self._cleared(book, batch.at_s, stored.cleared, "restarted")
+        if cache.refused != refused:
+            book.stream.incomplete()
+        book.stream.blocks_stored += len(event.block_hashes)
+        owner, grown = state.joiner.stored(book, server, event, stored, owner)
+        state.joiner.advance(book, owner, fresh=stored.fresh > 0, replayed=batch.replayed)
+        for request in (*grown, owner):
+            if request is not None:
+                changed[request.serial] = request
+        texts = tuple(hash_texts(event.block_hashes))
+        if event.parent_hash is None and not stored.fresh and owner is not None and owner.usage_cached is None:
+            owner.doubtful = (event.block_hashes, stored.reading == "stored")
+        if stored.reading == "report":
+            self._reported(book, owner, event, texts, batch)
+            return
+        state.emit(
+            BlocksStored(
+                hash=texts,
+                parent=None if event.parent_hash is None else hash_text(event.parent_hash),
+                depth=stored.depth,
+                tokens=stored.tokens,
+                group=event.group_idx,
+                medium=event.medium,
+                copies=stored.copies,
+                request=owner.id if owner is not None else None,
+                event_seq=batch.seq,
+            ),
+            batch.at_s,
+            batch.server,
+            batch.rank,
+            "engine",
+        )
+
+    def _reported(
+        self, book: RankBook, owner: Request | None, event: BlockStored, texts: tuple[str, ...], batch: KvBatch
+    ) -> None:
+        # The report comes again when a request is scheduled again after preemption.
+        if owner is not None:
+            if owner.announced_blocks >= len(event.block_hashes):
+                return
+            owner.announced_blocks = len(event.block_hashes)
+        book.sharing.reused(event.block_hashes)
+        reused = BlocksReused(owner.id if owner is not None else None, texts)
+        self._state.emit(reused, batch.at_s, batch.server, batch.rank, "engine")
+
+    def _removed(self, book: RankBook, event: BlockRemoved, batch: KvBatch) -> None:
+        removed = book.cache.remove(event, batch.at_s)
+        book.stream.blocks_removed += len(event.block_hashes)
+        if not removed.hashes:
+            return
+        if book.cache.tables.get((event.group_idx, event.medium)) is book.cache.walked:
+            for block_hash, copies in zip(removed.hashes, removed.copies, strict=True):
+                if not copies:
+                    book.sharing.forget_block(block_hash)
+        texts = tuple(hash_texts(removed.hashes))
+        gone = BlocksRemoved(texts, removed.copies, event.group_idx, event.medium, batch.seq)
+        self._state.emit(gone, batch.at_s, batch.server, batch.rank, "engine")
+
+    def _cleared(self, book: RankBook, at_s: float, blocks: int, reason: str) -> None:
+        book.sharing.forget_blocks()
+        event = BlocksCleared("reset" if reason == "reset" else "restarted", blocks)
+        self._state.emit(event, at_s, book.server, book.rank, "engine")

@@ -1,0 +1,96 @@
+"""What the ledger's parts share: servers, requests, and the events on their way out.
+
+Imports only `ids`, `events` and its own package.
+"""
+
+from dataclasses import replace
+
+from ..events import (
+    Basis,
+    Event,
+    HitRateUpdated,
+    Outgoing,
+    RequestRecord,
+    RequestSummary,
+    ServerChanged,
+    ServerRecord,
+)
+from ..ids import Rank, ServerId
+from .details import LedgerLimits
+from .joining import Joiner
+from .requests import Request, RequestBook, block_table
+from .servers import ServerBook
+
+
+class LedgerState:
+    """One instance a ledger. `wall_offset_ms` turns `at_s` of the dashboard's clock into milliseconds of the epoch."""
+
+    def __init__(self, limits: LedgerLimits, wall_offset_ms: float) -> None:
+        self.limits = limits
+        self.wall_offset_ms = wall_offset_ms
+        self.servers: dict[ServerId, ServerBook] = {}
+        self.requests = RequestBook(limits.max_requests)
+        self.joiner = Joiner(self.requests)
+        self._out: list[Outgoing] = []
+
+    def server(self, server: ServerId) -> ServerBook:
+        """The server's book, opened where there is none."""
+        book = self.servers.get(server)
+        if book is None:
+            book = self.servers[server] = ServerBook(server, self.limits)
+        return book
+
+    def server_of(self, request: Request) -> ServerBook:
+        """The book of the server that a request went to."""
+        return self.server(request.sent.server)
+
+    def emit(
+        self,
+        event: Event,
+        at_s: float,
+        server: ServerId | None = None,
+        rank: Rank | None = None,
+        basis: Basis | None = None,
+    ) -> None:
+        """Puts an event among those that go out next."""
+        self._out.append(Outgoing(event, self.wall_offset_ms + at_s * 1000, server, rank, basis))
+
+    def take(self) -> list[Outgoing]:
+        """The events to go out, in order; there are none afterwards."""
+        out, self._out = self._out, []
+        return out
+
+    def record(self, request: Request) -> RequestRecord:
+        """The request's record as it stands."""
+        return request.record(self.wall_offset_ms, self.server_of(request).embedded)
+
+    def summary(self, request: Request) -> RequestSummary:
+        """The request's record and block table as they stand."""
+        return RequestSummary(self.record(request), block_table(request))
+
+    def show_server(self, server: ServerBook, at_s: float, *, counters: bool) -> None:
+        """Emits `server.changed` where something changed; with `counters`, also where only counts did.
+
+        Times of the last batch and scrape change always, and count for nothing.
+        """
+        record = server.record(self.wall_offset_ms)
+        if server.shown is None or _essence(record, counters) != _essence(server.shown, counters):
+            server.shown = record
+            self.emit(ServerChanged(record), at_s, server.id)
+
+    def show_rates(self, server: ServerBook, at_s: float) -> None:
+        """Emits `hit_rate.updated` where a reading changed."""
+        rates = server.rates.readings(at_s, self.wall_offset_ms)
+        if rates != server.shown_rates:
+            server.shown_rates = rates
+            self.emit(HitRateUpdated(rates), at_s, server.id)
+
+
+def _essence(record: ServerRecord, counters: bool) -> ServerRecord:
+    streams = tuple(replace(stream, last_batch_ms=None) for stream in record.streams)
+    if not counters:
+        streams = tuple(
+            replace(stream, last_seq=None, batches=0, blocks_stored=0, blocks_removed=0, orphans=0, replayed=0)
+            for stream in streams
+        )
+    return replace(record, metrics_at_ms=None, streams=streams)

@@ -1,0 +1,307 @@
+"""The ledger's side of proxied requests: records, block tables, forecasts, verdicts.
+
+Imports only `ids`, `observations`, `events` and its own package.
+"""
+
+from collections import deque
+
+from ..events import (
+    BlocksRemoved,
+    BlocksReused,
+    RequestFailed,
+    RequestFinished,
+    RequestFirstTokenEvent,
+    RequestJoined,
+    RequestStartedEvent,
+)
+from ..ids import BlockHash, GroupIdx, RequestId
+from ..observations import (
+    RequestEnded,
+    RequestEngineTimes,
+    RequestFirstToken,
+    RequestHead,
+    RequestOutputTokens,
+    RequestPromptTokens,
+    RequestStarted,
+    RequestUsage,
+)
+from .block_cache import GPU, TOKEN_BYTES, pack_tokens
+from .causes import find_cause
+from .joining import LATE_S
+from .ledger_state import LedgerState
+from .prefix_match import known_path
+from .requests import IllegalStep, Request, Step, block_table
+from .servers import RankBook, ServerBook, hash_texts
+from .verdict import word
+
+JOINED_INTERVAL_S = 0.25
+"""Least time between two block tables of a running request, once the first was sent."""
+
+
+class RequestLedger:
+    """Takes the observations of the proxy."""
+
+    def __init__(self, state: LedgerState) -> None:
+        self.illegal_steps = 0
+        """Steps that a request's state doesn't allow, left out; and observations of requests that aren't kept."""
+        self._state = state
+        self._late: deque[tuple[float, Request]] = deque()
+
+    def started(self, sent: RequestStarted) -> None:
+        """The last byte of a request's body was sent."""
+        state = self._state
+        try:
+            request, forgotten = state.requests.start(sent)
+        except IllegalStep:
+            self.illegal_steps += 1
+            return
+        for old in forgotten:
+            state.joiner.forget(old, state.server_of(old))
+        state.joiner.sent(request, state.server_of(request))
+        state.emit(RequestStartedEvent(state.record(request)), sent.at_s, sent.server)
+
+    def head(self, head: RequestHead) -> None:
+        """Status and headers arrived."""
+        request = self._step(head.request, "head")
+        if request is not None:
+            request.head_s, request.status = head.at_s, head.status
+
+    def first_token(self, first: RequestFirstToken) -> None:
+        """The first token, of reasoning or of the answer; the answer's own first one comes as a second."""
+        request = self._step(first.request, "first_token")
+        if request is None:
+            return
+        if first.answer and request.answer_s is None:
+            request.answer_s = first.at_s
+        if request.first_s is not None:
+            return
+        request.first_s = first.at_s
+        self._forecast(request)
+        state = self._state
+        sent = request.sent
+        state.emit(RequestFirstTokenEvent(state.record(request)), first.at_s, sent.server, request.rank)
+        self._show_table(request, first.at_s, hurry=True)
+
+    def prompt_tokens(self, observed: RequestPromptTokens) -> None:
+        """The prompt's token ids. Those of the response itself outweigh the tokenizer's."""
+        request = self._step(observed.request, "detail")
+        if request is None or (request.prompt is not None and observed.source == "tokenize"):
+            return
+        server = self._state.server_of(request)
+        if request.prompt is not None and request.prompt.packed != pack_tokens(observed.token_ids):
+            self._state.joiner.drop_prompt(request, server)
+        if not self._state.joiner.learn_prompt(request, server, observed.token_ids):
+            return
+        self._check_tokens(request)
+        self._forecast(request)
+        self._show_table(request, observed.at_s, hurry=True)
+        if not request.running:
+            self._conclude(request, server, observed.at_s)
+            self._state.joiner.stop_waiting(request, server)
+
+    def output_tokens(self, observed: RequestOutputTokens) -> None:
+        """Token ids of the answer so far: the blocks that they fill are walked, too."""
+        request = self._step(observed.request, "detail")
+        if request is None:
+            return
+        size, prompt = request.block_size, request.tokens_length
+        before = len(request.output) // TOKEN_BYTES if request.output else 0
+        request.output = pack_tokens(observed.token_ids)
+        if not size or prompt is None or request.sent.sequences != 1:
+            return
+        # Only a block that becomes full can be found.
+        if (prompt + max(len(observed.token_ids) - 1, 0)) // size == (prompt + max(before - 1, 0)) // size:
+            return
+        if self._state.joiner.follow(request, self._state.server_of(request)):
+            self._show_table(request, observed.at_s)
+
+    def usage(self, usage: RequestUsage) -> None:
+        """The response's usage. A later one wins, but for what it leaves out."""
+        request = self._step(usage.request, "detail")
+        if request is None:
+            return
+        request.has_usage = True
+        if usage.prompt_tokens is not None:
+            request.usage_prompt = usage.prompt_tokens
+        if usage.completion_tokens is not None:
+            request.usage_completion = usage.completion_tokens
+        if usage.cached_tokens is not None:
+            request.usage_cached = usage.cached_tokens
+        if usage.prompt_tokens is not None:
+            server = self._state.server_of(request)
+            server.learn_usage_details(usage.cached_tokens is not None)
+            self._state.show_server(server, usage.at_s, counters=False)
+        self._check_tokens(request)
+        self._show_table(request, usage.at_s)
+
+    def engine_times(self, times: RequestEngineTimes) -> None:
+        """The server's own clock for this request."""
+        request = self._step(times.request, "detail")
+        if request is not None:
+            request.times = times
+
+    def ended(self, ended: RequestEnded) -> None:
+        """Nothing more comes of this request."""
+        request = self._step(ended.request, "end")
+        if request is None:
+            return
+        state, at_s = self._state, ended.at_s
+        server = state.server_of(request)
+        request.ended = ended
+        if ended.status is not None:
+            request.status = ended.status
+        state.requests.end(request)
+        state.joiner.follow(request, server)
+        self._forecast(request)
+        state.joiner.ended(request, server)
+        self._settle(request, server, at_s)
+        self._conclude(request, server, at_s)
+        table = block_table(request)
+        request.shown, request.shown_s = table, at_s
+        record = state.record(request)
+        finished = RequestFinished(record, table) if ended.outcome == "ok" else RequestFailed(record, table)
+        self._announce_reuse(request, server, at_s)
+        state.emit(finished, at_s, request.sent.server, request.rank)
+        self._count(request, server, at_s)
+        self._late.append((at_s, request))
+        self._owe(request, server, at_s)
+
+    def blocks_changed(self, request: Request, at_s: float) -> None:
+        """Events named blocks of this request."""
+        if request.running:
+            self._show_table(request, at_s)
+            return
+        # Its last blocks may be announced after its end.
+        table = block_table(request)
+        if table is not None and table != request.shown:
+            request.shown = table
+            self._joined(request, at_s)
+
+    def tick(self, at_s: float) -> None:
+        """Once a second: block tables that were held back, and requests whose events have had their time."""
+        for request in self._state.requests.running():
+            self._show_table(request, at_s)
+        while self._late and self._late[0][0] <= at_s - LATE_S:
+            _, request = self._late.popleft()
+            self._state.joiner.stop_waiting(request, self._state.server_of(request))
+
+    # --- inside ---
+
+    def _step(self, request_id: RequestId, step: Step) -> Request | None:
+        request = self._state.requests.get(request_id)
+        try:
+            if request is None:
+                raise IllegalStep(f"request {request_id} isn't kept")
+            request.take(step)
+        except IllegalStep:
+            self.illegal_steps += 1
+            return None
+        return request
+
+    def _forecast(self, request: Request) -> None:
+        forecast = self._state.joiner.forecast(request, self._state.server_of(request))
+        request.predicted = forecast.cached_tokens if forecast else None
+        request.predicted_sure = forecast is not None and forecast.sure
+
+    def _check_tokens(self, request: Request) -> None:
+        """Token ids of another length than the server's own count aren't its tokens: nothing is drawn from them."""
+        length, said = request.tokens_length, request.usage_prompt
+        if length is not None and said is not None and length != said and request.sent.sequences == 1:
+            request.mismatched_length = length
+            self._state.joiner.drop_prompt(request, self._state.server_of(request))
+
+    def _show_table(self, request: Request, at_s: float, *, hurry: bool = False) -> None:
+        if not hurry and request.shown is not None and at_s - request.shown_s < JOINED_INTERVAL_S:
+            return
+        table = block_table(request)
+        if table is None or table == request.shown:
+            return
+        request.shown, request.shown_s = table, at_s
+        self._joined(request, at_s)
+
+    def _joined(self, request: Request, at_s: float) -> None:
+        if request.shown is not None:
+            joined = RequestJoined(self._state.record(request), request.shown)
+            self._state.emit(joined, at_s, request.sent.server, request.rank, request.shown.basis)
+
+    def _conclude(self, request: Request, server: ServerBook, at_s: float) -> None:
+        cause = find_cause(request, server, self._state.requests)
+        request.verdict = word(cause.code, cause.params)
+
+    def _book(self, request: Request, server: ServerBook) -> RankBook | None:
+        return server.ranks.get(request.rank) if request.rank is not None else None
+
+    def _settle(self, request: Request, server: ServerBook, at_s: float) -> None:
+        """What the request's usage says about blocks that events left uncertain."""
+        book, size, cached = self._book(request, server), request.block_size, request.usage_cached
+        if book is None or not size or cached is None or not request.consistent:
+            return
+        hit = cached // size
+        cache = book.cache
+        if request.doubtful is not None:
+            hashes, counted = request.doubtful
+            if counted and hit >= len(hashes):
+                for block_hash in hashes:
+                    self._shrink(book, block_hash, at_s)
+            elif not counted and hit < len(hashes):
+                for block_hash in hashes[hit:]:
+                    cache.correct(block_hash, 1, at_s)
+        table = cache.walked
+        if table is None or request.prompt is None or request.sent.skips_cache_read or not table.uncertain:
+            return
+        blocks = request.blocks()
+        path = known_path(table, request.prompt)[: blocks[1] if blocks else 0]
+        number = request.as_of.get(book.rank, 0)
+        for index, slot in enumerate(path[: hit + 1]):
+            uncertain = table.hash[slot]
+            if slot not in table.uncertain or uncertain is None or not table.resident_at(slot, number):
+                continue
+            if index < hit:
+                cache.correct(uncertain, 0, at_s)
+            else:
+                while cache.correct(uncertain, -1, at_s):
+                    pass
+                self._gone(book, uncertain, 0, at_s)
+
+    def _shrink(self, book: RankBook, block_hash: BlockHash, at_s: float) -> None:
+        left = book.cache.correct(block_hash, -1, at_s)
+        if left is not None:
+            self._gone(book, block_hash, left, at_s)
+
+    def _gone(self, book: RankBook, block_hash: BlockHash, left: int, at_s: float) -> None:
+        if not left:
+            book.sharing.forget_block(block_hash)
+        event = BlocksRemoved(tuple(hash_texts([block_hash])), (left,), GroupIdx(0), GPU, book.stream.last_seq or 0)
+        self._state.emit(event, at_s, book.server, book.rank, "inferred")
+
+    def _announce_reuse(self, request: Request, server: ServerBook, at_s: float) -> None:
+        book, size, cached = self._book(request, server), request.block_size, request.cached()
+        if book is None or not size or cached is None or not request.consistent:
+            return
+        hit = min(cached[0] // size, len(request.hashes))
+        fresh = request.hashes[request.announced_blocks : hit]
+        if not fresh:
+            return
+        request.announced_blocks = hit
+        book.sharing.reused(fresh)
+        self._state.emit(
+            BlocksReused(request.id, tuple(hash_texts(fresh))), at_s, request.sent.server, request.rank, cached[1]
+        )
+
+    def _count(self, request: Request, server: ServerBook, at_s: float) -> None:
+        """Into the hit rates, where its prompt was looked up and its figures can be true."""
+        served = request.first_s is not None or (request.ended is not None and request.ended.outcome == "ok")
+        if request.sent.skips_cache_read or not served or not request.consistent:
+            return
+        server.rates.request_ended(at_s, request.prompt_tokens, request.usage_cached, request.predicted)
+        self._state.show_rates(server, at_s)
+
+    def _owe(self, request: Request, server: ServerBook, at_s: float) -> None:
+        """Notes that a block must have been stored of which no event came."""
+        size, cached, prompt = request.block_size, request.usage_cached, request.prompt_tokens
+        if not size or cached is None or prompt is None or request.ended is None or request.ended.outcome != "ok":
+            return
+        heard = [book.stream.last_batch_s for book in server.ranks.values()]
+        silent = all(last_s is None or last_s < request.sent.at_s for last_s in heard)
+        if prompt // size > cached // size and silent and server.owed_since_s is None:
+            server.owed_since_s = at_s

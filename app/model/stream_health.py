@@ -1,0 +1,152 @@
+"""The health of one rank's KV-event stream, and how far the block picture can be trusted.
+
+Coverage is complete from the stream's start (batch 0 seen), or from the moment at which the cache was emptied; a loss
+makes it partial until then. Imports only `ids`, `observations` and `events`.
+"""
+
+from typing import Literal
+
+from ..events import StreamHealth
+from ..ids import Rank
+from ..observations import KvBatch, KvGap, KvStreamState
+
+Coverage = Literal["complete", "partial", "none"]
+
+
+class StreamBook:
+    """Follows one stream. Durations in seconds of the dashboard's clock."""
+
+    def __init__(self, rank: Rank) -> None:
+        self.rank = rank
+        self.state: Literal["connecting", "connected", "disconnected", "off"] = "connecting"
+        self.silent: str | None = None
+        """Why nothing is heard, once that was noticed."""
+        self.last_seq: int | None = None
+        self.last_batch_s: float | None = None
+        self.connected_s: float | None = None
+        self.restarted_s: float | None = None
+        self.blocks_stored = 0
+        self.blocks_removed = 0
+        self.malformed = 0
+        self.batches = 0
+        self._history: Coverage = "none"
+        self._recovering_to: int | None = None
+        self._endpoint: str | None = None
+        self._message: str | None = None
+        self._wire_form: Literal["array", "map"] | None = None
+        self._gaps = self._replayed = self._lost = self._unknown_types = self._restarts = 0
+        self._replay_available: bool | None = None
+
+    @property
+    def coverage(self) -> Coverage:
+        """Complete, partial or none. While the connection is lost, nobody knows what goes by."""
+        if self._history == "complete" and self.state in ("disconnected", "off"):
+            return "partial"
+        return self._history
+
+    def take_state(self, observed: KvStreamState) -> None:
+        """The subscription changed. "silent" is the source's own diagnosis."""
+        if observed.state == "silent":
+            self.state, self.silent = "connected", observed.message or "No events came."
+        else:
+            self.state, self.silent = observed.state, None
+        if observed.state == "connected":
+            self.connected_s = observed.at_s
+        self._endpoint = observed.endpoint
+        self._message = observed.message
+        if observed.replay_available is not None:
+            self._replay_available = observed.replay_available
+
+    def take_gap(self, gap: KvGap) -> None:
+        """Batches were missed; `recovered` of them follow."""
+        missed = gap.last_seq - gap.first_seq + 1
+        self._gaps += 1
+        lost = max(missed - gap.recovered, 0)
+        self._lost += lost
+        if lost:
+            self._history = "partial"
+            self._recovering_to = None
+        else:
+            self._recovering_to = gap.last_seq
+        if lost == missed:
+            self.last_seq = max(gap.last_seq, -1 if self.last_seq is None else self.last_seq)
+        elif lost:
+            # The newest ones are kept longest by the server: the lost ones are the oldest.
+            self.last_seq = max(gap.first_seq + lost - 1, -1 if self.last_seq is None else self.last_seq)
+
+    def take_batch(self, batch: KvBatch) -> bool:
+        """Whether the batch is to be applied: a number that was applied already isn't."""
+        if self.last_seq is not None and batch.seq <= self.last_seq:
+            return False
+        expected = 0 if self.last_seq is None else self.last_seq + 1
+        if batch.seq > expected:
+            self._gaps += 1
+            self._lost += batch.seq - expected
+            self._history = "partial"
+        elif self._history == "none":
+            self._history = "complete"
+        self.last_seq = batch.seq
+        self.last_batch_s = batch.at_s
+        self.batches += 1
+        self.silent = None
+        self._replayed += batch.replayed
+        self.malformed += batch.malformed
+        self._unknown_types += batch.unknown_types
+        if batch.malformed:
+            # What a malformed event stored or removed isn't known.
+            self._history = "partial"
+        if batch.wire_form is not None:
+            self._wire_form = batch.wire_form
+        if self.state in ("connecting", "disconnected"):
+            self.state = "connected"
+        return True
+
+    def resynced(self) -> bool:
+        """Whether the batch just applied closes a gap that replay recovered in full. True once."""
+        if self._recovering_to is None or self.last_seq is None or self.last_seq < self._recovering_to:
+            return False
+        self._recovering_to = None
+        return self._history == "complete"
+
+    def emptied(self) -> bool:
+        """The cache was emptied: what was missed before is gone. Returns whether that made the picture complete."""
+        was, self._history = self._history, "complete"
+        return was == "partial"
+
+    def incomplete(self) -> None:
+        """Something that was announced isn't kept."""
+        self._history = "partial"
+
+    def restarted(self, at_s: float, *, sequence: bool) -> None:
+        """Another process publishes now; with `sequence`, its numbers start anew."""
+        self.restarted_s = at_s
+        self._history = "complete"
+        self._recovering_to = None
+        if sequence:
+            self._restarts += 1
+            self.last_seq = None
+
+    def health(self, wall_offset_ms: float, orphans: int, unknown_removes: int) -> StreamHealth:
+        """As it goes out."""
+        return StreamHealth(
+            rank=self.rank,
+            state="silent" if self.silent and self.state == "connected" else self.state,
+            coverage=self.coverage,
+            endpoint=self._endpoint,
+            message=self.silent or self._message,
+            wire_form=self._wire_form,
+            last_seq=self.last_seq,
+            last_batch_ms=None if self.last_batch_s is None else wall_offset_ms + self.last_batch_s * 1000,
+            batches=self.batches,
+            blocks_stored=self.blocks_stored,
+            blocks_removed=self.blocks_removed,
+            gaps=self._gaps,
+            replayed=self._replayed,
+            lost=self._lost,
+            orphans=orphans,
+            unknown_removes=unknown_removes,
+            malformed=self.malformed,
+            unknown_types=self._unknown_types,
+            restarts=self._restarts,
+            replay_available=self._replay_available,
+        )
