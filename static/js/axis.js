@@ -6,34 +6,47 @@
 
 export const CELL_MAX = 15;
 export const CELL_MIN = 5;
-export const FOLD_WIDTH = 104;
+const FOLD_MAX = 104;
+const FOLD_MIN = 44;
 /** Cells left standing at either end of a fold, so that its edges are seen. */
 const KEEP = 2;
 
 /**
- * Segments [{kind: "cells" | "fold", from, to}] (`to` exclusive) for lanes of block states, and the width of a cell.
+ * Segments [{kind: "cells" | "fold", from, to}] (`to` exclusive) for lanes of block states, and the widths of a cell and
+ * of a fold.
  * lanes: arrays of states; width: room in pixels; fold: false draws everything as cells.
  */
 export function layoutAxis(lanes, width, { fold = true } = {}) {
   const length = lanes.reduce((longest, lane) => Math.max(longest, lane.length), 0);
-  if (length === 0 || width <= 0) return { length, cell: CELL_MAX, segments: [] };
+  if (length === 0 || width <= 0) return { length, cell: CELL_MAX, fold: FOLD_MAX, segments: [] };
   const folds = [];
-  const fits = () => cellWidth(length, folds, width) >= CELL_MAX - 3;
+  const foldWidth = () => Math.max(FOLD_MIN, Math.min(FOLD_MAX, (0.36 * width) / Math.max(1, folds.length)));
+  const fits = () => cellWidth(length, folds, width, foldWidth()) >= CELL_MAX - 3;
   if (fold && !fits()) {
     for (const run of evenRuns(lanes, length)) {
       folds.push(run);
       if (fits()) break;
     }
   }
+  unfoldSpare(folds, length, width, foldWidth());
   folds.sort((a, b) => a.from - b.from);
-  const cell = Math.min(CELL_MAX, cellWidth(length, folds, width));
-  return { length, cell, segments: segmentsOf(length, folds) };
+  const cell = Math.min(CELL_MAX, cellWidth(length, folds, width, foldWidth()));
+  return { length, cell, fold: foldWidth(), segments: segmentsOf(length, folds) };
 }
 
 /** The width left for each cell that isn't folded. */
-function cellWidth(length, folds, width) {
+function cellWidth(length, folds, width, foldWidth) {
   const folded = folds.reduce((sum, run) => sum + run.to - run.from, 0);
-  return (width - folds.length * FOLD_WIDTH) / Math.max(1, length - folded);
+  return (width - folds.length * foldWidth) / Math.max(1, length - folded);
+}
+
+/** Gives room that is left over back to the longest fold, cell by cell from its left edge. */
+function unfoldSpare(folds, length, width, foldWidth) {
+  if (folds.length === 0) return;
+  const folded = folds.reduce((sum, run) => sum + run.to - run.from, 0);
+  const spare = Math.floor((width - folds.length * foldWidth) / (CELL_MAX - 1)) - (length - folded);
+  const [longest] = folds;
+  if (spare > 0) longest.from += Math.min(spare, longest.to - longest.from - 2);
 }
 
 /** Runs worth folding, longest first: between `from` and `to` no lane changes its state or ends. */
@@ -47,7 +60,7 @@ function evenRuns(lanes, length) {
   for (let i = 1; i < sorted.length; i++) {
     const from = sorted[i - 1] + KEEP;
     const to = sorted[i] - KEEP;
-    if ((to - from) * CELL_MAX > FOLD_WIDTH * 1.3) runs.push({ from, to });
+    if ((to - from) * CELL_MAX > FOLD_MAX * 1.3) runs.push({ from, to });
   }
   return runs.sort((a, b) => b.to - b.from - (a.to - a.from));
 }
@@ -69,7 +82,7 @@ export function spanOf(axis, index) {
   let x = 0;
   for (const segment of axis.segments) {
     const blocks = segment.to - segment.from;
-    const width = segment.kind === "fold" ? FOLD_WIDTH : blocks * axis.cell;
+    const width = segment.kind === "fold" ? axis.fold : blocks * axis.cell;
     if (index < segment.to) {
       const step = width / blocks;
       return { x: x + (index - segment.from) * step, width: step, folded: segment.kind === "fold" };
@@ -84,7 +97,7 @@ export function indexAt(axis, x) {
   let left = 0;
   for (const segment of axis.segments) {
     const blocks = segment.to - segment.from;
-    const width = segment.kind === "fold" ? FOLD_WIDTH : blocks * axis.cell;
+    const width = segment.kind === "fold" ? axis.fold : blocks * axis.cell;
     if (x < left + width) return x < 0 ? null : segment.from + Math.floor(((x - left) / width) * blocks);
     left += width;
   }
@@ -97,7 +110,7 @@ export function ticksOf(axis, step = 90) {
   let x = 0;
   for (const segment of axis.segments) {
     if (segment.kind === "fold") {
-      x += FOLD_WIDTH;
+      x += axis.fold;
       continue;
     }
     const every = niceStep(step / axis.cell);

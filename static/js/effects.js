@@ -3,10 +3,10 @@
  * Time is an argument; nothing is timed here. Lanes and cache picture read the same clock, so they pulse together.
  */
 
-export const DURATION_MS = { reused: 900, stored: 1100, removed: 1400 };
+export const DURATION_MS = { reused: 620, stored: 900, removed: 1400 };
 /** A wave runs along a chain: each block starts this much after the one before it, all within WAVE_MS. */
-const STEP_MS = 22;
-const WAVE_MS = 700;
+const STEP_MS = 28;
+const WAVE_MS = 800;
 
 export class Effects {
   #played = 0;
@@ -35,14 +35,14 @@ export class Effects {
     return false;
   }
 
-  /** {kind, strength} of a block at `now`, strength from 0 to 1; null where nothing happens to it. */
+  /** {kind, request, strength} of a block at `now`, strength from 0 to 1; null where nothing happens to it. */
   at(hash, now, { still = false } = {}) {
     const effect = this.#active.get(hash);
     if (effect === undefined) return null;
     const progress = (now - effect.start) / DURATION_MS[effect.kind];
-    if (progress < 0) return effect.kind === "stored" ? { kind: "unborn", strength: 1 } : null;
+    if (progress < 0) return effect.kind === "stored" ? { kind: "unborn", request: effect.request, strength: 1 } : null;
     if (progress >= 1) return null;
-    return { kind: effect.kind, strength: still ? 0.8 : strength(effect.kind, progress) };
+    return { kind: effect.kind, request: effect.request, strength: still ? 0.8 : strength(effect.kind, progress) };
   }
 
   /** Hashes to which something happens. */

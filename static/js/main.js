@@ -96,6 +96,7 @@ function listen({ store, position, set, getUi, invalidate }) {
   const noted = new Set();
   return connect({
     base: document.baseURI,
+    silence_ms: 2500 * (readConfig().heartbeat_s ?? 16),
     position: position.get,
     onState(connection) {
       if (getUi().connection !== connection) set({ connection });
@@ -116,6 +117,11 @@ function listen({ store, position, set, getUi, invalidate }) {
       invalidate();
     },
   });
+}
+
+/** What the server told the page in its one JSON script tag. */
+function readConfig() {
+  return JSON.parse(document.getElementById("config").textContent);
 }
 
 function switchTheme(repaint) {

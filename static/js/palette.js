@@ -4,7 +4,7 @@
  */
 
 const NAMES = [
-  "panel", "line", "text", "muted", "faint", "reused", "computed", "computed-ink", "decode", "decode-ink", "pending",
+  "panel", "line", "text", "muted", "faint", "reused", "reused-soft", "computed", "computed-ink", "decode", "decode-ink", "pending",
   "evicted", "on-reused", "cell-empty", "cell-single", "cell-few", "cell-many", "cell-running", "grid",
 ];
 

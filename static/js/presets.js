@@ -14,7 +14,7 @@ const CHINESE_RULES = `1. 只依据可靠的史料回答，不确定时要直接
 export const PRESETS = [
   {
     id: "support",
-    name: "Support bot · English, about 200 tokens",
+    name: "Support bot · 200 tokens",
     system: `You are the support assistant of Northwind Parcel, a delivery company.
 Follow these rules in every answer:
 1. Be accurate. If you are not sure, say so and offer to ask a colleague.
@@ -37,7 +37,7 @@ A parcel is kept at the depot for seven working days, then it goes back to its s
   },
   {
     id: "history",
-    name: "中国历史助手 · Chinese, about 1,490 tokens",
+    name: "中国历史助手 · 1,490 tokens",
     system: `你是一位熟悉中国历史的助手，面向普通读者。请始终遵守以下各条规则。\n${CHINESE_RULES.repeat(20)}`,
     questions: [
       "秦朝是哪一年统一中国的？",

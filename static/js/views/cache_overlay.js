@@ -2,6 +2,9 @@
 
 import { DURATION_MS, strength } from "../effects.js";
 
+/** Up to so many places, a line marks where a chain or a branch begins. */
+const MARKED = 8192;
+
 export function createOverlay(canvas) {
   const context = canvas.getContext("2d");
   /** Places that a block just left: slot to the time when. */
@@ -31,6 +34,7 @@ export function createOverlay(canvas) {
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, scene.width, scene.height);
+    if (scene.placement.capacity <= MARKED) drawChainStarts(scene);
     if (busy) drawEffects(scene);
     drawFocus(scene);
     return busy;
@@ -46,6 +50,18 @@ export function createOverlay(canvas) {
       w - 2 * gap + 2 * grow,
       h - 2 * gap + 2 * grow,
     ];
+  }
+
+  function drawChainStarts(scene) {
+    const { placement, blocks, palette } = scene;
+    placement.hashAt.forEach((hash, slot) => {
+      if (hash === null) return;
+      const { parent } = blocks.get(hash) ?? { parent: null };
+      if (parent !== null && placement.hashAt[slot - 1] === parent) return;
+      const [x, y, , height] = boxOf(scene, slot);
+      context.fillStyle = parent === null ? palette.text : palette.muted;
+      context.fillRect(x - 0.75, y, parent === null ? 3 : 1.5, height);
+    });
   }
 
   function drawEffects(scene) {

@@ -108,8 +108,10 @@ function sharers(state, hash, resident) {
 
 function moveTo(card, { x, y }) {
   const { width, height } = card.getBoundingClientRect();
-  const left = Math.min(Math.max(12, x - 40), window.innerWidth - width - 12);
-  const below = y + 22;
+  // Beside the pointer, so that the same block in the rows below stays in sight.
+  const beside = x + 26 + width > window.innerWidth - 12 ? x - 26 - width : x + 26;
+  const left = Math.min(Math.max(12, beside), window.innerWidth - width - 12);
+  const below = y + 14;
   const top = below + height > window.innerHeight - 8 ? Math.max(8, y - height - 18) : below;
   card.style.left = `${left}px`;
   card.style.top = `${top}px`;

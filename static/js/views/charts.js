@@ -103,7 +103,7 @@ function buildRate(state, palette) {
       {
         type: "scatter", mode: "lines", x: series.map((point) => new Date(point.at_ms)), y: series.map((point) => point.ratio),
         connectgaps: false, line: { color: palette.reused, width: 2.5, shape: "hv" },
-        fill: "tozeroy", fillcolor: `color-mix(in srgb, ${palette.reused} 12%, transparent)`,
+        fill: "tozeroy", fillcolor: palette["reused-soft"],
         hovertemplate: "%{x|%H:%M:%S} · %{y:.1%}<extra></extra>",
       },
     ],
@@ -116,11 +116,11 @@ function buildRate(state, palette) {
   };
 }
 
-/** At least two minutes wide, at most the fifteen that are kept. */
+/** At least a minute wide, at most the fifteen that are kept. */
 function rateRange(series) {
   if (series.length === 0) return [0, 1];
   const end = series.at(-1).at_ms;
-  return [new Date(Math.min(series[0].at_ms, end - 120_000)), new Date(end)];
+  return [new Date(Math.min(series[0].at_ms, end - 60_000)), new Date(end)];
 }
 
 function buildTokens(state, palette) {

@@ -1,13 +1,13 @@
 /** Draws one request's blocks on a canvas: what a lane looks like, and nothing of where its data come from. */
 
-import { FOLD_WIDTH, runsOf, spanOf } from "../axis.js";
-import { plural } from "../format.js";
+import { runsOf, spanOf } from "../axis.js";
+import { count, plural } from "../format.js";
 
 const RADIUS = 2.5;
 const WORDS = { reused: "reused", computed: "computed", decode: "answered", pending: "pending", partial: "partial" };
 
 /**
- * scene: {table, axis, height, palette, focusHash, focusIndex, effects, now, still}; focusHash: the block lit
+ * scene: {request, table, axis, height, palette, focusHash, focusIndex, effects, now, still}; focusHash: the block lit
  * everywhere, or null; focusIndex: the one pointed at in this lane, or null.
  */
 export function drawLane(context, scene) {
@@ -80,26 +80,33 @@ function drawFold(context, scene, segment) {
 
 function writeOnFold(context, scene, run, x) {
   const { palette, height } = scene;
-  const text = `${plural(run.to - run.from, "block")} ${WORDS[run.state]}`;
   context.font = `600 11px ${palette.font}`;
   context.textAlign = "center";
   context.textBaseline = "middle";
-  const middle = x + FOLD_WIDTH / 2 - 1;
-  const width = Math.min(context.measureText(text).width, FOLD_WIDTH - 8);
+  const room = scene.axis.fold - 8;
+  const number = run.to - run.from;
+  const texts = [`${plural(number, "block")} ${WORDS[run.state]}`, `${count(number)} ${WORDS[run.state]}`, `×${count(number)}`];
+  // Where the bar is hatched, the shorter text leaves some of the hatch to be seen.
+  const wanted = run.state === "reused" ? texts : texts.slice(1);
+  const text = wanted.find((candidate) => context.measureText(candidate).width <= room) ?? texts[2];
+  const middle = x + scene.axis.fold / 2 - 1;
+  const { width } = context.measureText(text);
   if (run.state !== "reused") {
     context.fillStyle = palette.panel;
     roundRect(context, { x: middle - width / 2 - 4, y: 4, width: width + 8, height: height - 8 });
     context.fill();
   }
   context.fillStyle = run.state === "reused" ? palette["on-reused"] : palette.text;
-  context.fillText(text, middle, height / 2 + 0.5, FOLD_WIDTH - 8);
+  context.fillText(text, middle, height / 2 + 0.5);
 }
 
-/** A reuse swells in white over its blue, a new block flashes in; at the same moment as in the cache picture. */
-function drawEffect(context, { table, effects, now, still, palette }, index, box) {
+/**
+ * A reuse swells in white over its blue, a new block flashes in; at the same moment as in the cache
+ * picture, and only in the lane of the request that caused it. */
+function drawEffect(context, { request, table, effects, now, still, palette }, index, box) {
   const hash = table.hash[index];
   const effect = hash === null ? null : effects.at(hash, now, { still });
-  if (effect === null || effect.kind === "unborn" || effect.kind === "removed") return;
+  if (effect === null || effect.kind === "unborn" || effect.kind === "removed" || effect.request !== request) return;
   context.globalAlpha = effect.strength * (effect.kind === "reused" ? 0.75 : 0.6);
   context.fillStyle = effect.kind === "reused" ? palette.panel : palette["computed-ink"];
   roundRect(context, box);

@@ -141,7 +141,7 @@ export function createLanes({ effects, getPalette, setFocus, onUnfold }) {
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
     const context = canvas.getContext("2d");
     context.setTransform(scale, 0, 0, scale, 0, 0);
-    drawLane(context, { ...scene, table: row.table });
+    drawLane(context, { ...scene, request: row.record.id, table: row.table });
   }
 
   /** Text, order and axis: only when the requests, the room or the colours changed. */
@@ -166,7 +166,7 @@ export function createLanes({ effects, getPalette, setFocus, onUnfold }) {
     setHidden(axisRow, shown.length === 0);
     const foldable = ui.unfolded || axis.segments.some((segment) => segment.kind === "fold");
     setHidden(unfold, !foldable);
-    setText(unfold, ui.unfolded ? "fold long runs" : "unfold long runs");
+    setText(unfold, ui.unfolded ? "fold" : "unfold");
     const size = primaryServer(state)?.block_size ?? null;
     setText(byId("lanes-block"), size === null ? "a block of its prompt" : `a block of ${plural(size, "token")}`);
   }

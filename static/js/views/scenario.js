@@ -37,7 +37,7 @@ export function createScenario({ onStop, onStart }) {
     );
     const step = scenario.step > 0 ? `${scenario.step} of ${scenario.steps}` : "starting";
     setText(number, running ? `Demo, step ${step}` : "");
-    setText(caption, running ? scenario.caption : "The demo has stopped: it is yours now. Change a prompt and send it.");
+    setText(caption, scenario.caption);
     setText(button, running ? "Stop and try it yourself" : "Play the demo again");
     return null;
   };

@@ -73,8 +73,9 @@ export function createStrip({ onTheme }) {
       }),
     ];
     if (server.models.length > 0) nodes.push(chip("model", { text: server.models[0], title: server.models.join(", ") }));
-    if (server.block_size !== null) nodes.push(chip("block-size", { text: `block ${count(server.block_size)} tokens` }));
-    if (server.num_gpu_blocks !== null) nodes.push(chip("pool", { text: `${count(server.num_gpu_blocks)} blocks` }));
+    const size = server.block_size === null ? "" : `blocks of ${plural(server.block_size, "token")}`;
+    if (server.num_gpu_blocks !== null) nodes.push(chip("pool", { text: `${count(server.num_gpu_blocks)} ${size || "blocks"}` }));
+    else if (size) nodes.push(chip("pool", { text: size }));
     const stream = streamSummary(server, Object.keys(state.gaps).length);
     nodes.push(chip("events", { tone: stream.tone, text: stream.text, title: streamTitle(server) }));
     if (server.embedded) {

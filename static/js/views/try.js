@@ -38,7 +38,8 @@ export function createTry({ composer, getState }) {
     questions = chosen.questions;
     question.value = questions[0];
     setChildren(byId("questions"), questions.map((text) => make("option", { value: text })));
-    setText(byId("send-all"), `Send all ${questions.length} questions`);
+    setAttribute(byId("send-all"), "aria-label", `Send all ${questions.length} questions`);
+    setText(byId("send-all"), `All ${questions.length} questions`);
   }
 
   function send(texts) {
