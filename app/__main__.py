@@ -117,16 +117,14 @@ def _serve(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
     overrides = {name: getattr(options, name) for name in _SERVE_FLAGS}
     settings = load_settings(environment, overrides)
     from .factory import create_app
-    from .runtime import kv_addresses
+    from .runtime import kv_line
 
     app = create_app(settings)
     bound = listen(settings.host, settings.port)
-    events, replay = kv_addresses(settings)
-    guessed = "" if settings.kv_events else " (not given: the server's host on vLLM's documented ports)"
     lines = (
         f"PrefixScope {__version__}: {url_of(bound)}",
         f"vLLM server: {app.runtime.server}, mode {settings.mode}",
-        f"KV events: {events}, replay {replay}{guessed}",
+        f"KV events: {kv_line(settings)}",
     )
     serve(app, bound, settings.shutdown_grace_s, lambda: print("\n".join(lines), flush=True))
     return EXIT_OK

@@ -18,22 +18,24 @@ from .errors import SettingsError
 from .events import Hello, ServerRecord
 from .hub.fanout import Hub
 from .ids import Rank, ServerId
-from .model.ledger import Ledger, LedgerLimits
+from .model.details import LedgerLimits
+from .model.ledger import Ledger
+from .observations import MetricsFailed, Observation, RequestEnded
 from .scenario import Scenario
 from .settings import Settings
 from .sources.block_texts import BlockTexts
 from .sources.chat_proxy import ChatProxy
 from .sources.clock import Clock, SystemClock
+from .sources.kv_endpoints import EVENTS_PORT, REPLAY_PORT, guessed_endpoint
 from .sources.kv_subscriber import KvSubscriber
 from .sources.metrics_scraper import MetricsScraper
 from .sources.server_probe import ServerProbe
 from .sources.tokenizer import TokenizerClient
+from .wire.salt import KEY_BYTES
 from .writer import Writer
 
 FIRST_RESTART_S = 1.0
 LAST_RESTART_S = 60.0
-KV_EVENTS_PORT = 5557
-KV_REPLAY_PORT = 5558
 logger = logging.getLogger(__name__)
 
 
@@ -75,9 +77,15 @@ class Runtime:
             timeout=httpx.Timeout(settings.scrape_timeout_s, connect=settings.connect_timeout_s),
             limits=httpx.Limits(max_connections=16, max_keepalive_connections=8),
         )
-        self.tokenizer = TokenizerClient(self.server, self.http, settings.vllm_api_key, settings.max_tokenize_bytes)
-        self.block_texts = BlockTexts(self.tokenizer.detokenize)
-        self.chat_proxy = self._chat_proxy()
+        self._salt_key = secrets.token_bytes(KEY_BYTES)
+        self._probe = ServerProbe(self.server, self.http, self.writer.emit, self.clock, settings.vllm_api_key)
+        tokenizer = TokenizerClient(
+            self.server, self.http, settings.vllm_api_key, settings.max_tokenize_bytes, clock=self.clock
+        )
+        self.block_texts = BlockTexts(tokenizer.detokenize)
+        self.chat_proxy = ChatProxy(
+            self.server, settings, self._emit, self.clock, self.server_record, tokenizer, salt_key=self._salt_key
+        )
 
     def server_record(self) -> ServerRecord | None:
         """What is known of the server; None before anything is."""
@@ -116,23 +124,30 @@ class Runtime:
             await self.chat_proxy.close()
             await self.http.aclose()
 
+    def _emit(self, observation: Observation) -> None:
+        self.writer.emit(observation)
+        if _tells_of_a_lost_server(observation):
+            self._probe.wake()
+
     def _sources(self) -> dict[str, Callable[[], Awaitable[None]]]:
         settings = self.settings
-        key = settings.vllm_api_key
-        events, replay = kv_addresses(settings)
         subscriber = KvSubscriber(
-            self.server, Rank(0), events, replay, settings.kv_topic, self.writer.emit, self.clock,
-            max_message_bytes=settings.max_kv_message_bytes, receive_hwm=settings.kv_receive_hwm,
+            self.server, Rank(0), settings.kv_events, settings.kv_replay, settings.kv_topic, self._emit, self.clock,
+            salt_key=self._salt_key, max_message_bytes=settings.max_kv_message_bytes,
+            receive_hwm=settings.kv_receive_hwm,
         )  # fmt: skip
         scraper = MetricsScraper(
-            self.server, self.http, self.writer.emit, self.clock, settings.scrape_interval_s,
-            settings.scrape_timeout_s, key,
+            self.server, self.http, self._emit, self.clock, settings.scrape_interval_s, settings.scrape_timeout_s,
+            settings.vllm_api_key,
         )  # fmt: skip
-        probe = ServerProbe(self.server, self.http, self.writer.emit, self.clock, key)
-        return {"kv events": subscriber.run, "metrics": scraper.run, "probe": probe.run}
+        return {"kv events": subscriber.run, "metrics": scraper.run, "probe": self._probe.run}
 
-    def _chat_proxy(self) -> ChatProxy:
-        return ChatProxy(self.server, self.settings, self.writer.emit, self.clock, self.server_record, self.tokenizer)
+
+def _tells_of_a_lost_server(observation: Observation) -> bool:
+    """Whether it is worth asking the server at once how it is."""
+    if isinstance(observation, MetricsFailed):
+        return observation.status is None
+    return isinstance(observation, RequestEnded) and observation.outcome == "server_gone"
 
 
 async def _keep_running(name: str, run: Callable[[], Awaitable[None]]) -> None:
@@ -165,14 +180,14 @@ def server_id(settings: Settings) -> ServerId:
     return ServerId(text)
 
 
-def kv_addresses(settings: Settings) -> tuple[str, str]:
-    """Where KV events and their replay are: as set, else the server's host on vLLM's documented ports."""
-    host = _host(server_id(settings)) or ""
-    named = f"[{host}]" if ":" in host else host
-    return (
-        settings.kv_events or f"tcp://{named}:{KV_EVENTS_PORT}",
-        settings.kv_replay or f"tcp://{named}:{KV_REPLAY_PORT}",
-    )
+def kv_line(settings: Settings) -> str:
+    """Where KV events are looked for, for the command line to say."""
+    server = server_id(settings)
+    if settings.kv_events is not None:
+        replay = f"replay {settings.kv_replay}" if settings.kv_replay else "no replay (see --kv-replay)"
+        return f"{settings.kv_events}, {replay}"
+    events, replay = guessed_endpoint(server, EVENTS_PORT, Rank(0)), guessed_endpoint(server, REPLAY_PORT, Rank(0))
+    return f"{events}, replay {settings.kv_replay or replay} (not given: the server's host on vLLM's documented ports)"
 
 
 def _host(url: str) -> str | None:

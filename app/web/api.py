@@ -9,7 +9,7 @@ from .. import __version__
 from ..errors import BadRequest, NotFound, PrefixScopeError
 from ..events import PROTOCOL_VERSION
 from ..ids import Rank, RequestId, ServerId, hash_from_text
-from ..model.ledger import BlockDetail
+from ..model.details import BlockDetail
 from ..runtime import Runtime
 from .answers import flat, json_answer, json_text
 from .origin import is_same_origin

@@ -6,7 +6,6 @@ import os
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.staticfiles import StaticFiles
@@ -71,6 +70,6 @@ class OwnFiles(StaticFiles):
         self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
         """The file, or 304 where the browser has it."""
-        response: Any = super().file_response(full_path, stat_result, scope, status_code)
+        response = super().file_response(full_path, stat_result, scope, status_code)
         response.headers["cache-control"] = "no-cache"
         return response

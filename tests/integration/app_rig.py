@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
 
+from app.factory import App, create_app
 from app.serving import listen, make_server, url_of
 from app.settings import load_settings
 from tests.processes import Process, app_process, free_ports
@@ -61,7 +62,7 @@ def running_engine(log: Path, *flags: str) -> Iterator[Engine]:
 class Dashboard:
     """A running dashboard and a client for it."""
 
-    app: Any
+    app: App
     url: str
     http: httpx.AsyncClient
 
@@ -99,8 +100,6 @@ class Dashboard:
 @asynccontextmanager
 async def dashboard(settings: dict[str, str], *, demo: bool = False) -> AsyncIterator[Dashboard]:
     """A dashboard with `settings` (by the names of the table) on a free port."""
-    from app.factory import create_app
-
     parsed = load_settings({}, {"host": "127.0.0.1", "port": "0", "shutdown_grace_s": "1", **settings})
     app = create_app(parsed, demo=demo)
     bound = listen(parsed.host, parsed.port)
