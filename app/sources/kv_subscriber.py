@@ -105,10 +105,11 @@ class KvSubscriber:
                 wake.clear()
                 while (change := socket.receive_change()) is not None:
                     self._changed(change)
-                if self._resync_at_s is not None and self._clock.monotonic() >= self._resync_at_s:
-                    await self._resync()
                 if await self._take_slice(socket):
                     await asyncio.sleep(0)
+                elif self._resync_at_s is not None and self._clock.monotonic() >= self._resync_at_s:
+                    # Only now: what the last connection brought is taken, and can't be mixed up with the new one's.
+                    await self._resync()
                 else:
                     await woken(wake, IDLE_S)
 

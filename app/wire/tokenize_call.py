@@ -19,7 +19,7 @@ _TEMPLATE_FIELDS = ("documents", "reasoning_effort")
 """Fields of a chat that reach the template as if they were in `chat_template_kwargs`."""
 
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_prompt = msgspec.json.Decoder(str | list[int] | list[str | list[int]])
+_prompt = msgspec.json.Decoder(str | list[int | str | list[int]])
 _encoder = msgspec.json.Encoder()
 
 
@@ -73,8 +73,9 @@ def _completion_call(fields: dict[str, msgspec.Raw]) -> bytes | tuple[int, ...] 
         return None
     prompt = _prompt.decode(fields["prompt"])
     if isinstance(prompt, list):
-        if prompt and isinstance(prompt[0], int):
-            return tuple(token for token in prompt if isinstance(token, int))
+        token_ids = tuple(item for item in prompt if isinstance(item, int))
+        if token_ids:
+            return token_ids if len(token_ids) == len(prompt) else None
         if len(prompt) != 1:
             return None
         (only,) = prompt
