@@ -66,6 +66,8 @@ class BlockCache:
         self._max_blocks = max_blocks
         self._max_removed = max_removed
         self._walked: BlockSlots | None = None
+        self.walked_group = GroupIdx(0)
+        """The KV cache group of `walked`."""
 
     # --- asking ---
 
@@ -250,7 +252,8 @@ class BlockCache:
             for (group, medium), table in self.tables.items()
             if medium == GPU and table.block_size is not None and table.kind in FULL_ATTENTION_KINDS
         ]
-        self._walked = min(walkable, key=lambda entry: entry[0])[1] if walkable else None
+        if walkable:
+            self.walked_group, self._walked = min(walkable, key=lambda entry: entry[0])
 
     def _empty(self, reason: str, at_s: float) -> int:
         blocks = self.resident

@@ -178,8 +178,9 @@ def _loss_by_events(
     return _divergence(prompt, size, tokens, slots.tokens[near[0]] if near else None, reused)
 
 
-def _since(later_s: float, earlier_s: float) -> float:
-    return round(max(later_s - earlier_s, 0.0), 3)
+def _since(sent_s: float, gone_s: float) -> float | None:
+    """Seconds before the send; None where the event came after it, and only the order is known."""
+    return round(sent_s - gone_s, 3) if gone_s <= sent_s else None
 
 
 def _other_keys(slots: BlockSlots, twin: int, prompt: PromptKeys) -> Cause:

@@ -8,13 +8,14 @@ from collections import deque
 from ..events import (
     BlocksRemoved,
     BlocksReused,
+    BlocksStored,
     RequestFailed,
     RequestFinished,
     RequestFirstTokenEvent,
     RequestJoined,
     RequestStartedEvent,
 )
-from ..ids import BlockHash, GroupIdx, RequestId
+from ..ids import BlockHash, RequestId, hash_text
 from ..observations import (
     RequestEnded,
     RequestEngineTimes,
@@ -85,7 +86,7 @@ class RequestLedger:
     def prompt_tokens(self, observed: RequestPromptTokens) -> None:
         """The prompt's token ids. Those of the response itself outweigh the tokenizer's."""
         request = self._step(observed.request, "detail")
-        if request is None or (request.prompt is not None and observed.source == "tokenize"):
+        if request is None or (request.prompt is not None and observed.source != "response"):
             return
         server = self._state.server_of(request)
         if request.prompt is not None and request.prompt.packed != pack_tokens(observed.token_ids):
@@ -244,8 +245,7 @@ class RequestLedger:
                 for block_hash in hashes:
                     self._shrink(book, block_hash, at_s)
             elif not counted and hit < len(hashes):
-                for block_hash in hashes[hit:]:
-                    cache.correct(block_hash, 1, at_s)
+                self._grow(book, request, hashes, hit, at_s)
         table = cache.walked
         if table is None or request.prompt is None or request.sent.skips_cache_read or not table.uncertain:
             return
@@ -268,10 +268,35 @@ class RequestLedger:
         if left is not None:
             self._gone(book, block_hash, left, at_s)
 
+    def _grow(self, book: RankBook, request: Request, hashes: tuple[BlockHash, ...], hit: int, at_s: float) -> None:
+        """What was taken for a report of reuse was a store of copies, from block `hit` on."""
+        kept: list[BlockHash] = []
+        copies: list[int] = []
+        for block_hash in hashes[hit:]:
+            left = book.cache.correct(block_hash, 1, at_s)
+            if left is not None:
+                kept.append(block_hash)
+                copies.append(left)
+        if kept:
+            event = BlocksStored(
+                hash=tuple(hash_texts(kept)),
+                parent=hash_text(hashes[hit - 1]) if hit else None,
+                depth=hit,
+                tokens=book.cache.block_size,
+                group=book.cache.walked_group,
+                medium=GPU,
+                copies=tuple(copies),
+                request=request.id,
+                event_seq=book.stream.last_seq or 0,
+            )
+            self._state.emit(event, at_s, book.server, book.rank, "inferred")
+
     def _gone(self, book: RankBook, block_hash: BlockHash, left: int, at_s: float) -> None:
         if not left:
             book.sharing.forget_block(block_hash)
-        event = BlocksRemoved(tuple(hash_texts([block_hash])), (left,), GroupIdx(0), GPU, book.stream.last_seq or 0)
+        event = BlocksRemoved(
+            tuple(hash_texts([block_hash])), (left,), book.cache.walked_group, GPU, book.stream.last_seq or 0
+        )
         self._state.emit(event, at_s, book.server, book.rank, "inferred")
 
     def _announce_reuse(self, request: Request, server: ServerBook, at_s: float) -> None:

@@ -43,6 +43,8 @@ def _reuse_sentence(params: Params) -> str:
         return first
     if not isinstance(reference, int | float):
         return f"{first} First token after {_time(ttft)}."
+    if ttft >= reference:
+        return f"{first} First token after {_time(ttft)}; a cold request of about this length took {_time(reference)}."
     return f"{first} First token after {_time(ttft)} instead of {_time(reference)}."
 
 
@@ -56,9 +58,9 @@ def _computed_sentence(params: Params) -> str | None:
 def _loss_sentence(params: Params) -> str | None:
     loss = params.get("loss")
     if loss == "evicted":
-        return f"Block {params['block']} was resident before, and was evicted {_seconds(params['seconds'])} earlier."
+        return f"Block {params['block']} was resident before, and was evicted{_earlier(params)}."
     if loss == "reset":
-        return f"The rest was resident until the cache was emptied {_seconds(params['seconds'])} earlier."
+        return f"The rest was resident until the cache was emptied{_earlier(params)}."
     if loss == "unexplained":
         return f"Block {params['block']} seemed to be resident too, but the server didn't reuse it."
     if loss == "diverges":
@@ -104,18 +106,19 @@ def _diverges(params: Params) -> Words:
 
 
 def _evicted(params: Params) -> Words:
-    text = f"Its prefix was resident before, and was evicted {_seconds(params['seconds'])} earlier."
-    return text, "The pool was full, and the blocks unused for longest had to go."
+    return (
+        f"Its prefix was resident before, and was evicted{_earlier(params)}.",
+        "The pool was full, and the blocks unused for longest had to go.",
+    )
 
 
 def _reset(params: Params) -> Words:
     how = "the server restarted" if params.get("reason") == "restarted" else "the cache was emptied"
-    return f"Its prefix was resident until {how} {_seconds(params['seconds'])} earlier.", None
+    return f"Its prefix was resident until {how}{_earlier(params)}.", None
 
 
 def _other_salt(params: Params) -> Words:
-    own = "this request's own" if params.get("salted") else "none"
-    text = f"The same tokens are cached, but under another cache salt than {own}."
+    text = "The same tokens are cached, but not under this request's cache salt."
     if not params.get("salted"):
         text = "The same tokens are cached, but under a cache salt, and this request has none."
     return text, "Blocks are shared only between requests with the same salt."
@@ -235,9 +238,11 @@ def _time(ms: int | float) -> str:
     return f"{ms:.0f} ms" if ms < 10_000 else f"{ms / 1000:.1f} s"
 
 
-def _seconds(seconds: int | float | str | None) -> str:
+def _earlier(params: Params) -> str:
+    """How long before the send; nothing where only the order is known."""
+    seconds = params.get("seconds")
     if not isinstance(seconds, int | float):
-        return "some time"
+        return ""
     if seconds < 1:
-        return "less than a second"
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+        return " less than a second earlier"
+    return f" {seconds:.0f} s earlier" if seconds < 120 else f" {seconds / 60:.0f} min earlier"
