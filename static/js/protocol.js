@@ -59,9 +59,8 @@ export function checkEvent(event) {
   if (!Number.isSafeInteger(seq) || typeof at_ms !== "number" || data === null || typeof data !== "object") {
     throw new ProtocolError("malformed", `${type}: seq, at_ms or data is missing`);
   }
-  const required = REQUIRED[type];
-  if (required === undefined) throw new ProtocolError("unknown_type", `an event of unknown type ${type}`);
-  const missing = required.filter((name) => data[name] === undefined || data[name] === null);
+  if (!Object.hasOwn(REQUIRED, type)) throw new ProtocolError("unknown_type", `an event of unknown type ${type}`);
+  const missing = REQUIRED[type].filter((name) => data[name] === undefined || data[name] === null);
   if (missing.length > 0) throw new ProtocolError("malformed", `${type}: ${missing.join(", ")} is missing`);
   return event;
 }
