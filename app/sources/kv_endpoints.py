@@ -1,4 +1,4 @@
-"""Addresses of KV events and replay: vLLM's defaults, ports of ranks, and what can't be subscribed.
+"""Addresses of KV events and replay: vLLM's defaults, ports of ranks, and what to say where one doesn't work.
 
 Pure; imports `errors` and `ids`.
 """
@@ -52,6 +52,32 @@ def usable_endpoint(endpoint: str, server: ServerId) -> str:
     if host in _WILDCARDS:
         host = _host(server)
     return f"tcp://{host}:{int(port)}"
+
+
+def nothing_publishes(endpoint: str, is_guessed: bool) -> str:
+    """For an address where nothing listens."""
+    tried = "No address of KV events was given, so " if is_guessed else ""
+    return (
+        f"{tried}{endpoint} was tried, and nothing publishes there. Start vLLM with {ENABLING_FLAG}, or give the right "
+        "address with --kv-events. Without events the block picture stays empty."
+    )
+
+
+def not_a_publisher(endpoint: str) -> str:
+    """For an address where something else listens."""
+    return (
+        f"What answers at {endpoint} doesn't publish KV events. Check the port: vLLM's events are on {EVENTS_PORT}, "
+        f"their replay on {REPLAY_PORT}, unless --kv-events-config says otherwise."
+    )
+
+
+def no_replay(endpoint: str | None) -> str:
+    """For a stream whose past can't be had; `endpoint` is None or "" where no replay address is known."""
+    where = f"{endpoint} doesn't answer" if endpoint else "no address was given"
+    return (
+        f"Events arrive, but can't be replayed ({where}): what is missed stays missing until the cache is cleared. "
+        'Start vLLM with "replay_endpoint":"tcp://*:5558" in --kv-events-config.'
+    )
 
 
 def _host(server: ServerId) -> str:

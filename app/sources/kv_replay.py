@@ -12,11 +12,11 @@ import zmq
 
 from ..errors import DecodeError
 from ..wire.kv_frames import DEFAULT_MAX_PAYLOAD_BYTES, KvFrames, parse_replay, replay_request
-from .zmq_socket import ZmqSocket, woken
+from .zmq_socket import HANDSHAKE_FAILED, ZmqSocket, woken
 
 MAX_CONVERSATIONS = 20
 """A publisher drops answers when they come faster than they are sent: the rest is asked for again, this often."""
-_REFUSED = (zmq.EVENT_CONNECT_RETRIED, zmq.EVENT_CLOSED)
+_LOST = (zmq.EVENT_CONNECT_RETRIED, zmq.EVENT_CLOSED, zmq.EVENT_DISCONNECTED, *HANDSHAKE_FAILED)
 _SLICE_S = 0.0015
 _SLICE_MESSAGES = 256
 
@@ -102,7 +102,7 @@ async def _converse(
                 if not more:
                     break
                 await asyncio.sleep(0)
-            if _is_refused(socket):
+            if _is_lost(socket):
                 return
 
 
@@ -131,9 +131,9 @@ def _drain(socket: ZmqSocket, limits: ReplayLimits, history: History) -> tuple[b
     return False, True
 
 
-def _is_refused(socket: ZmqSocket) -> bool:
-    """Whether nothing listens there: no need to wait for the time limit."""
+def _is_lost(socket: ZmqSocket) -> bool:
+    """Whether nothing listens there, or the connection broke and the request with it: no need to wait for the limit."""
     while (change := socket.receive_change()) is not None:
-        if change in _REFUSED:
+        if change in _LOST:
             return True
     return False

@@ -19,22 +19,23 @@ from ..observations import KvBatch, KvGap, KvRestarted, KvStreamState, Malformed
 from ..wire.kv_events import KvEventDecoder
 from ..wire.kv_frames import DEFAULT_MAX_PAYLOAD_BYTES, KvFrames, parse_live
 from .clock import Clock
-from .kv_endpoints import ENABLING_FLAG, EVENTS_PORT, REPLAY_PORT, guessed_endpoint, usable_endpoint
+from .kv_endpoints import (
+    EVENTS_PORT, REPLAY_PORT, guessed_endpoint, no_replay, not_a_publisher, nothing_publishes, usable_endpoint,
+)  # fmt: skip
 from .kv_replay import History, ReplayLimits, fetch_history
 from .kv_sequence import KvSequence
-from .zmq_socket import ZmqSocket, woken
+from .zmq_socket import HANDSHAKE_FAILED, ZmqSocket, woken
 
 SLICE_S = 0.0015
 """How long messages are taken before other tasks get their turn."""
 SLICE_MESSAGES = 256
-IDLE_S = 1.0
+IDLE_S = 0.5
+REOPEN_S = 0.5
+"""After a lost connection that ZeroMQ doesn't take up again by itself: a new socket."""
 RECHECK_S = 1.0
 """After a connection is made: a subscription that arrived late at the publisher may have cost a message."""
 REPLAY_PAUSE_S = 5.0
 """After a replay socket that doesn't answer: gaps are reported at once instead of waiting for it again."""
-_HANDSHAKE_FAILED = (
-    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_AUTH,
-)  # fmt: skip
 
 StreamState = Literal["connecting", "connected", "disconnected", "off"]
 _log = logging.getLogger(__name__)
@@ -78,6 +79,7 @@ class KvSubscriber:
         self._context: zmq.Context[zmq.Socket[bytes]]
         self._last_state: tuple[object, ...] = ()
         self._resync_at_s: float | None = None
+        self._reopen_at_s: float | None = None
         self._rechecks = 0
         self._replay_available: bool | None = None
         self._replay_paused_until_s = 0.0
@@ -88,7 +90,8 @@ class KvSubscriber:
         try:
             self._resolve()
             self._state("connecting", None)
-            await self._follow()
+            while True:
+                await self._follow()
         except SettingsError as error:
             self._state("off", error.message)
             await asyncio.Event().wait()
@@ -96,6 +99,8 @@ class KvSubscriber:
             self._context.destroy(linger=0)
 
     async def _follow(self) -> None:
+        """Follows the stream on one socket; returns when it needs a new one."""
+        self._reopen_at_s = None
         wake = asyncio.Event()
         with ZmqSocket(
             self._context, zmq.SUB, self._endpoint or "", wake=wake, receive_hwm=self._receive_hwm,
@@ -107,11 +112,16 @@ class KvSubscriber:
                     self._changed(change)
                 if await self._take_slice(socket):
                     await asyncio.sleep(0)
-                elif self._resync_at_s is not None and self._clock.monotonic() >= self._resync_at_s:
+                elif self._is_due(self._reopen_at_s):
+                    return
+                elif self._is_due(self._resync_at_s):
                     # Only now: what the last connection brought is taken, and can't be mixed up with the new one's.
                     await self._resync()
                 else:
                     await woken(wake, IDLE_S)
+
+    def _is_due(self, at_s: float | None) -> bool:
+        return at_s is not None and self._clock.monotonic() >= at_s
 
     def _resolve(self) -> None:
         """Sets the addresses, guessed where they weren't given. Raises SettingsError for those that can't be used."""
@@ -127,34 +137,26 @@ class KvSubscriber:
 
     def _changed(self, change: int) -> None:
         if change == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            self._reopen_at_s = None
             self._resync_at_s = self._clock.monotonic()
             self._rechecks = 1
             self._connected()
-        elif change in _HANDSHAKE_FAILED:
-            self._state(
-                "disconnected",
-                f"What answers at {self._endpoint} doesn't publish KV events. Check the port: vLLM's events are on "
-                f"{EVENTS_PORT}, their replay on {REPLAY_PORT}, unless --kv-events-config says otherwise.",
-            )
-        elif change == zmq.EVENT_DISCONNECTED and self._is_connected():
-            self._state("disconnected", f"The connection to {self._endpoint} was lost. It is tried again by itself.")
-        elif change == zmq.EVENT_CONNECT_RETRIED and not self._is_connected() and self._last_state[0] != "disconnected":
-            tried = "No address of KV events was given, so " if self._is_guessed else ""
-            self._state(
-                "disconnected",
-                f"{tried}{self._endpoint} was tried, and nothing publishes there. Start vLLM with {ENABLING_FLAG}, or "
-                "give the right address with --kv-events. Without events the block picture stays empty.",
-            )
+        elif change in HANDSHAKE_FAILED:
+            self._reopen_at_s = self._clock.monotonic() + REOPEN_S
+            self._state("disconnected", not_a_publisher(self._endpoint or ""))
+        elif change == zmq.EVENT_DISCONNECTED:
+            self._reopen_at_s = self._clock.monotonic() + REOPEN_S
+            if self._is_connected():
+                self._state(
+                    "disconnected", f"The connection to {self._endpoint} was lost. It is tried again by itself."
+                )
+        elif change == zmq.EVENT_CONNECT_RETRIED:
+            self._reopen_at_s = None
+            if self._last_state[:1] == ("connecting",):
+                self._state("disconnected", nothing_publishes(self._endpoint or "", self._is_guessed))
 
     def _connected(self) -> None:
-        message = None
-        if self._replay_available is False:
-            where = f"{self._replay_endpoint} doesn't answer" if self._replay_endpoint else "none was given"
-            message = (
-                f"Events arrive, but can't be replayed ({where}): what is missed stays missing until the cache is "
-                'cleared. Start vLLM with "replay_endpoint":"tcp://*:5558" in --kv-events-config.'
-            )
-        self._state("connected", message)
+        self._state("connected", no_replay(self._replay_endpoint) if self._replay_available is False else None)
 
     def _is_connected(self) -> bool:
         return self._last_state[:1] == ("connected",)

@@ -16,6 +16,10 @@ RECONNECT_MAX_MS = 1000
 CONNECT_TIMEOUT_MS = 3000
 HEARTBEAT_MS = 5000
 HEARTBEAT_TIMEOUT_MS = 15000
+HANDSHAKE_FAILED = (
+    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_AUTH,
+)  # fmt: skip
+"""What answers isn't a ZeroMQ socket of the kind that is looked for."""
 _MONITORED = (
     zmq.EVENT_CONNECT_RETRIED | zmq.EVENT_CLOSED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED
     | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
@@ -27,6 +31,9 @@ class ZmqSocket:
 
     The descriptor of a ZeroMQ socket only tells that something changed: clear `wake`, receive until there is nothing
     more, then wait. Use as a context manager, on a running loop.
+
+    ZeroMQ connects again by itself after a lost connection, and says so (EVENT_CONNECT_RETRIED), but never after a
+    message beyond the limit or a failed handshake: then only a new socket helps.
     """
 
     def __init__(
