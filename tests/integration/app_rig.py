@@ -74,7 +74,9 @@ class Dashboard:
 
     def live(self, query: str = "", **options: Any) -> connect:
         """A websocket client for the live stream."""
-        return connect(f"{self.url.replace('http', 'ws')}/live{query}", max_size=None, compression=None, **options)
+        # The library stops reading above 16 messages that nobody asked for, and would then miss the close frame.
+        url = f"{self.url.replace('http', 'ws')}/live{query}"
+        return connect(url, max_size=None, compression=None, close_timeout=0.2, **options)
 
     async def until_ready(self) -> None:
         """Waits until its server is seen."""

@@ -91,8 +91,9 @@ async def test_a_block_shows_its_text_and_who_shares_it(board: Dashboard, model:
     assert by_index["requests"] == [first["id"], second["id"]]
     assert by_index["text_hidden"] is False
     assert "�" not in by_index["text"]
-    tail = await board.json(f"/api/requests/{second['id']}/blocks/{second['prompt_blocks'] - 1}")
-    assert tail["tokens"] == second["prompt_tokens"] % second["block_size"]
+    last = len(second["block_table"]["hash"]) - 1
+    tail = await board.json(f"/api/requests/{second['id']}/blocks/{last}")
+    assert tail["tokens"] == second["block_table"]["tokens"][last]
 
 
 async def test_the_text_of_other_clients_is_hidden_unless_set(board: Dashboard, engine: Engine, model: str) -> None:
