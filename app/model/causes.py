@@ -103,6 +103,8 @@ def _miss(request: Request, server: ServerBook, requests: RequestBook, params: P
     loss = find_loss(request, server, requests, 0)
     if loss is None:
         params["reason"] = "no_tokens" if _history_known(server) else "no_events"
+        if request.sent.sequences != 1:
+            params["reason"] = "sequences"
         if request.mismatched_length is not None:
             params |= {"reason": "mismatch", "found_tokens": request.mismatched_length}
         return Cause("unexplained", params)

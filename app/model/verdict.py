@@ -158,6 +158,8 @@ def _unexplained(params: Params) -> Words:
         return text, "Its first block seemed to be resident when it was sent: the server says otherwise."
     if reason == "no_events":
         return text, "Why can't be known without KV events: start vLLM with --kv-events-config."
+    if reason == "sequences":
+        return text, _MISSING["sequences"]
     if reason == "mismatch":
         return text, (
             f"Why can't be known: the token ids at hand aren't the server's ({params.get('found_tokens')} against "
