@@ -1,7 +1,9 @@
 """Listens and serves: the socket, and uvicorn set up so that nothing of it shows in proxied responses."""
 
+import asyncio
 import contextlib
 import errno
+import logging
 import math
 import signal
 import socket
@@ -56,6 +58,14 @@ def url_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+class _WithoutCancellations(logging.Filter):
+    """Leaves out the tracebacks of streams that a shutdown cuts off: one line says how many they are."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to log it."""
+        return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+
+
 class _Server(uvicorn.Server):
     """uvicorn's server, which says when it has started."""
 
@@ -94,6 +104,7 @@ def make_server(app: ASGIApp, shutdown_grace_s: float, on_started: Callable[[], 
 
 def serve(app: ASGIApp, bound: socket.socket, shutdown_grace_s: float, on_started: Callable[[], None]) -> None:
     """Serves `app` on `bound` until SIGTERM or SIGINT."""
+    logging.getLogger("uvicorn.error").addFilter(_WithoutCancellations())
     # uvicorn raises the signal once more after it has shut down; by then it has been obeyed.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)

@@ -49,7 +49,7 @@ class ScriptedServer:
                     await self._stream(writer)
                 else:
                     _answer(writer, path)
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             writer.close()
 
     async def _stream(self, writer: asyncio.StreamWriter) -> None:

@@ -50,7 +50,7 @@ def _read_and_compress() -> tuple[bytes, bytes]:
     return plain, gzip.compress(plain, compresslevel=6, mtime=0)
 
 
-@router.get("/static/vendor/plotly.min.js")
+@router.api_route("/static/vendor/plotly.min.js", methods=["GET", "HEAD"])
 async def plotly(request: Request) -> Response:
     """Plotly's bundle, of the release that the URL names."""
     bundle: PlotlyBundle = request.app.state.plotly

@@ -17,7 +17,7 @@ class NotReady(PrefixScopeError):
     code = "not_ready"
 
 
-@router.get("/healthz")
+@router.api_route("/healthz", methods=["GET", "HEAD"])
 async def healthz(request: Request) -> Response:
     """Alive, and how the inside does: what waits, what was left out, who listens."""
     runtime = runtime_of(request)
@@ -32,7 +32,7 @@ async def healthz(request: Request) -> Response:
     )
 
 
-@router.get("/readyz")
+@router.api_route("/readyz", methods=["GET", "HEAD"])
 async def readyz(request: Request) -> Response:
     """200 while the vLLM server answers as one, else 503 and why not."""
     runtime = runtime_of(request)

@@ -31,7 +31,7 @@ class IndexContext:
     config_json: Markup
 
 
-@router.get("/")
+@router.api_route("/", methods=["GET", "HEAD"])
 async def index(request: Request) -> Response:
     """The dashboard."""
     context = IndexContext(__version__, plotly_url(), json_for_script(page_config(runtime_of(request))))

@@ -137,6 +137,12 @@ async def test_pages_of_other_sites_can_change_nothing(site: Dashboard, path: st
     assert response.json()["error"]["code"] == "foreign_origin"
 
 
+async def test_head_is_answered_as_get_without_a_body(site: Dashboard) -> None:
+    for path in ("/", "/healthz", "/static/js/main.js"):
+        response = await site.http.head(path)
+        assert (response.status_code, response.content) == (200, b"")
+
+
 async def test_alive_and_which_version(site: Dashboard) -> None:
     assert (await site.json("/healthz"))["status"] == "ok"
     version = await site.json("/api/version")

@@ -37,7 +37,7 @@ async def answering(answer: bytes) -> AsyncIterator[str]:
         server.close()
 
 
-async def test_a_dead_server_is_said_to_be_down_and_seen_once_it_is_up(tmp_path: Path) -> None:
+async def test_a_dead_server_is_said_to_be_down_and_seen_when_it_comes_goes_and_comes_again(tmp_path: Path) -> None:
     engine = Engine(tmp_path / "engine.log")
     try:
         async with dashboard(engine.settings) as board:
@@ -56,8 +56,19 @@ async def test_a_dead_server_is_said_to_be_down_and_seen_once_it_is_up(tmp_path:
             record = await board.send(chat_body(model))
             assert record["block_table"]["hash"][0] is not None
 
-            engine.process.stop()
+            await asyncio.to_thread(engine.process.stop)
             await server_that_is(board, lambda server: server["state"] == "down")
+            await asyncio.to_thread(engine.start)
+            await board.until_ready()
+            again = await board.send(chat_body(model))
+            assert again["cached_tokens"] == again["predicted_cached_tokens"] == 0
+            stored = {text for text in again["block_table"]["hash"] if text}
+
+            async def only_the_new_blocks() -> bool:
+                (columns,) = (await board.json("/api/blocks"))["blocks"]
+                return set(columns["hash"]) == stored
+
+            await eventually(only_the_new_blocks)
     finally:
         engine.process.stop()
 
