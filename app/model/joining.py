@@ -90,9 +90,12 @@ class Joiner:
         request.tokens_length = None
 
     def ended(self, request: Request, server: ServerBook) -> None:
-        """The request ended: what comes now doesn't move its forecast."""
+        """The request ended: what comes now doesn't move its forecast. One whose prompt was computed still waits for
+        blocks of its own, which may be announced late."""
         for book in server.ranks.values():
             book.open.pop(request.id, None)
+        if not request.served:
+            self._unexpect_all(request, server)
 
     def stop_waiting(self, request: Request, server: ServerBook) -> None:
         """Nothing more of this request is expected from the event stream."""
@@ -140,7 +143,7 @@ class Joiner:
         grown: list[Request] = []
         waiting = self._waiting_for(book, event, stored) if book.expected else []
         if owner is None and waiting:
-            owner = next((request for request in waiting if request.running), waiting[0])
+            owner = waiting[0]
         if owner is None and not stored.fresh and event.parent_hash is not None:
             owner = self._latest_holder(book, event.block_hashes[0]) if event.block_hashes else None
         if owner is not None:

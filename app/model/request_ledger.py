@@ -315,8 +315,7 @@ class RequestLedger:
 
     def _count(self, request: Request, server: ServerBook, at_s: float) -> None:
         """Into the hit rates, where its prompt was looked up and its figures can be true."""
-        served = request.first_s is not None or (request.ended is not None and request.ended.outcome == "ok")
-        if request.sent.skips_cache_read or not served or not request.consistent:
+        if request.sent.skips_cache_read or not request.served or not request.consistent:
             return
         server.rates.request_ended(at_s, request.prompt_tokens, request.usage_cached, request.predicted)
         self._state.show_rates(server, at_s)

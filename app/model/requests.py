@@ -102,6 +102,11 @@ class Request:
         return self.state != "ended"
 
     @property
+    def served(self) -> bool:
+        """Whether its prompt was computed, as far as can be told."""
+        return self.first_s is not None or (self.ended is not None and self.ended.outcome == "ok")
+
+    @property
     def prompt_tokens(self) -> int | None:
         """The server's count, else the number of token ids."""
         return self.usage_prompt if self.usage_prompt is not None else self.tokens_length
@@ -139,8 +144,7 @@ class Request:
             return self.reported_blocks * size, "engine"
         if size is not None and self.first_own_depth is not None and self._own_store_in_prompt(size):
             return self.first_own_depth * size, "inferred"
-        prefilled = self.first_s is not None or (self.ended is not None and self.ended.outcome == "ok")
-        if self.predicted is not None and self.predicted_sure and prefilled and self.sent.sequences == 1:
+        if self.predicted is not None and self.predicted_sure and self.served and self.sent.sequences == 1:
             return self.predicted, "inferred"
         return None
 
