@@ -1,7 +1,10 @@
 """Who may open the live stream or post to the API from a browser: pages of this dashboard only. Pure."""
 
-from urllib.parse import urlsplit
+import re
 
+_HOST = r"(?P<host>\[[0-9a-f:.]+\]|[^\s/@:\[\]?#]+)(?::(?P<port>[0-9]{1,5}))?"
+_ORIGIN = re.compile(rf"(?P<scheme>https?)://{_HOST}", re.IGNORECASE)
+_HOST_HEADER = re.compile(_HOST, re.IGNORECASE)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -13,13 +16,12 @@ def is_same_origin(origin: str | None, host: str | None) -> bool:
     """
     if origin is None:
         return True
-    if host is None:
+    named, own = _ORIGIN.fullmatch(origin), _HOST_HEADER.fullmatch(host or "")
+    if named is None or own is None:
         return False
-    try:
-        parts = urlsplit(origin)
-        named = (parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme))
-        own_parts = urlsplit(f"{parts.scheme}://{host}")
-        own = (own_parts.hostname, own_parts.port or _DEFAULT_PORTS.get(parts.scheme))
-    except ValueError:
-        return False
-    return named[0] is not None and named[1] is not None and named == own
+    default = _DEFAULT_PORTS[named["scheme"].lower()]
+    return _place(named, default) == _place(own, default)
+
+
+def _place(found: re.Match[str], default_port: int) -> tuple[str, int]:
+    return found["host"].lower(), int(found["port"] or default_port)
