@@ -5,6 +5,7 @@ The scraper, the probe and the tokenizer share it. A key is sent, and never beco
 
 import asyncio
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -43,6 +44,7 @@ async def read_http(
     if json_body is not None:
         headers["Content-Type"] = "application/json"
     method = "GET" if json_body is None else "POST"
+    _check_port(server)
     try:
         async with (
             asyncio.timeout(timeout_s),
@@ -58,13 +60,25 @@ async def read_http(
         raise _mapped(error, server, path, timeout_s) from None
 
 
+def _check_port(server: ServerId) -> None:
+    """The transport raises a group of overflow errors for a port beyond 65535."""
+    try:
+        _ = urlsplit(server).port
+    except ValueError:
+        raise _unusable(server) from None
+
+
+def _unusable(server: ServerId) -> Unreachable:
+    return Unreachable(f"{server} is no usable address. Give it as http://HOST:PORT.")
+
+
 def _mapped(error: Exception, server: ServerId, path: str, timeout_s: float) -> PrefixScopeError:
     if isinstance(error, TimeoutError | httpx.TimeoutException):
         if isinstance(error, httpx.ConnectTimeout):
             return UpstreamTimeout(f"{server} can't be reached: no connection in time. Check address and firewall.")
         return UpstreamTimeout(f"{server}{path} didn't answer within {timeout_s:g} s.")
     if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
-        return Unreachable(f"{server} is no usable address. Give it as http://HOST:PORT.")
+        return _unusable(server)
     if isinstance(error, httpx.DecodingError | httpx.RemoteProtocolError | httpx.LocalProtocolError):
         return DecodeError(f"{server}{path} broke off or isn't HTTP.")
     if isinstance(error, httpx.ConnectError | ConnectionRefusedError):
