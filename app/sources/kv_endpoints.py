@@ -54,6 +54,19 @@ def usable_endpoint(endpoint: str, server: ServerId) -> str:
     return f"tcp://{host}:{int(port)}"
 
 
+def resolved_endpoints(events: str | None, replay: str | None, server: ServerId, rank: Rank) -> tuple[str, str]:
+    """The two addresses to connect to; the second is "" where there is no replay.
+
+    Events None: guessed, and then replay None is guessed too. A replay that wasn't given beside events that were is
+    not guessed: the documented port could be another server's. Raises SettingsError.
+    """
+    if events is None:
+        events = guessed_endpoint(server, EVENTS_PORT, rank)
+        if replay is None:
+            replay = guessed_endpoint(server, REPLAY_PORT, rank)
+    return usable_endpoint(events, server), usable_endpoint(replay, server) if replay else ""
+
+
 def nothing_publishes(endpoint: str, is_guessed: bool) -> str:
     """For an address where nothing listens."""
     tried = "No address of KV events was given, so " if is_guessed else ""

@@ -19,9 +19,7 @@ from ..observations import KvBatch, KvGap, KvRestarted, KvStreamState, Malformed
 from ..wire.kv_events import KvEventDecoder
 from ..wire.kv_frames import DEFAULT_MAX_PAYLOAD_BYTES, KvFrames, parse_live
 from .clock import Clock
-from .kv_endpoints import (
-    EVENTS_PORT, REPLAY_PORT, guessed_endpoint, no_replay, not_a_publisher, nothing_publishes, usable_endpoint,
-)  # fmt: skip
+from .kv_endpoints import no_replay, not_a_publisher, nothing_publishes, resolved_endpoints
 from .kv_replay import History, ReplayLimits, fetch_history
 from .kv_sequence import KvSequence
 from .zmq_socket import HANDSHAKE_FAILED, ZmqSocket, woken
@@ -88,7 +86,9 @@ class KvSubscriber:
         """Follows the stream until cancelled. With an address that can't be used it says so and waits."""
         self._context = zmq.Context()
         try:
-            self._resolve()
+            self._endpoint, self._replay_endpoint = resolved_endpoints(
+                self._endpoint, self._replay_endpoint, self._server, self._rank
+            )
             self._state("connecting", None)
             while True:
                 await self._follow()
@@ -122,16 +122,6 @@ class KvSubscriber:
 
     def _is_due(self, at_s: float | None) -> bool:
         return at_s is not None and self._clock.monotonic() >= at_s
-
-    def _resolve(self) -> None:
-        """Sets the addresses, guessed where they weren't given. Raises SettingsError for those that can't be used."""
-        if self._replay_endpoint is None and self._endpoint is None:
-            self._replay_endpoint = guessed_endpoint(self._server, REPLAY_PORT, self._rank)
-        if self._endpoint is None:
-            self._endpoint = guessed_endpoint(self._server, EVENTS_PORT, self._rank)
-        self._endpoint = usable_endpoint(self._endpoint, self._server)
-        if self._replay_endpoint:
-            self._replay_endpoint = usable_endpoint(self._replay_endpoint, self._server)
 
     # --- the connection ----------------------------------------------------------------------------------------------
 
