@@ -72,11 +72,11 @@ class Hub:
         """The first message of a connection."""
         return encode_event(Outgoing(self.hello, self._clock.wall_ms()), HELLO_SEQ).decode()
 
-    def snapshot_text(self, newer_than: int | None = None) -> tuple[int, str]:
-        """A snapshot's number, above `newer_than`, and its message: of now, or young enough to build on."""
+    def snapshot_text(self, at_least: int) -> tuple[int, str]:
+        """A snapshot's number, `at_least` or more (at most `seq`), and its message: of now, or young enough."""
         now = self._clock.monotonic()
         kept = self._kept_snapshot
-        if kept and self._can_share(kept[0], kept[2], now) and (newer_than is None or kept[0] > newer_than):
+        if kept and kept[0] >= at_least and self._can_share(kept[0], kept[2], now):
             return kept[0], kept[1]
         text = encode_event(Outgoing(self._snapshot(), self._clock.wall_ms()), self.seq).decode()
         self.snapshots_encoded += 1
@@ -130,7 +130,8 @@ class Subscription:
             return [self._hub.hello_text()]
         while True:
             if self._cursor is None or self._overflowed(self._cursor):
-                self._cursor, text = self._hub.snapshot_text(newer_than=self._cursor)
+                # The number grows on a connection, whatever is sent: a shared snapshot must be newer than the cursor.
+                self._cursor, text = self._hub.snapshot_text(START_SEQ if self._cursor is None else self._cursor + 1)
                 self._just_had_snapshot = True
                 return [text]
             messages = self._hub.since(self._cursor)

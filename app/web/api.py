@@ -34,7 +34,8 @@ def _own_page(request: Request) -> None:
 async def state(request: Request) -> Response:
     """The snapshot that a websocket client gets first, and the `instance` to resume with."""
     runtime = runtime_of(request)
-    _, text = runtime.hub.snapshot_text()
+    # Whoever asks here gets no events after it, so it is of this moment.
+    _, text = runtime.hub.snapshot_text(at_least=runtime.hub.seq)
     # The stored message is one JSON object: the instance joins it without decoding what may be megabytes.
     return json_text(f'{text[:-1]},"instance":"{runtime.hub.hello.instance}"}}'.encode())
 
