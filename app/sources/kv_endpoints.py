@@ -57,14 +57,14 @@ def usable_endpoint(endpoint: str, server: ServerId) -> str:
 def resolved_endpoints(events: str | None, replay: str | None, server: ServerId, rank: Rank) -> tuple[str, str]:
     """The two addresses to connect to; the second is "" where there is no replay.
 
-    Events None: guessed, and then replay None is guessed too. A replay that wasn't given beside events that were is
-    not guessed: the documented port could be another server's. Raises SettingsError.
+    None is guessed: the server's host and vLLM's documented ports. Replay is guessed only beside events on their
+    documented port: beside others, port 5558 may well be another server's. Raises SettingsError.
     """
-    if events is None:
-        events = guessed_endpoint(server, EVENTS_PORT, rank)
-        if replay is None:
-            replay = guessed_endpoint(server, REPLAY_PORT, rank)
-    return usable_endpoint(events, server), usable_endpoint(replay, server) if replay else ""
+    events = usable_endpoint(guessed_endpoint(server, EVENTS_PORT, rank) if events is None else events, server)
+    host, _, port = events.rpartition(":")
+    if replay is None and port == str(EVENTS_PORT + rank):
+        replay = f"{host}:{REPLAY_PORT + rank}"
+    return events, usable_endpoint(replay, server) if replay else ""
 
 
 def nothing_publishes(endpoint: str, is_guessed: bool) -> str:

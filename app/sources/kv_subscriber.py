@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 class KvSubscriber:
     """One server's rank. `endpoint` None: the server's host on vLLM's port + rank is tried.
 
-    `replay_endpoint` None: the same for replay where the events are guessed too, else none; "": none.
+    `replay_endpoint` None: the same for replay, if the events are on their documented port; "": none.
     `topic` is a prefix; "" takes all. `salt_key` has to be the proxy's for salts to be comparable.
     """
 

@@ -21,7 +21,13 @@ def test_guessed_on_the_servers_host() -> None:
     assert guessed_endpoint(ServerId("http://[::1]:8000"), 5557, Rank(0)) == "tcp://[::1]:5557"
 
 
-def test_given_events_without_replay_have_none() -> None:
+def test_replay_is_guessed_beside_events_on_their_documented_port() -> None:
+    assert resolved_endpoints("tcp://h:5557", None, SERVER, Rank(0)) == ("tcp://h:5557", "tcp://h:5558")
+    assert resolved_endpoints("tcp://*:5558", None, SERVER, Rank(1)) == ("tcp://gpu-1:5558", "tcp://gpu-1:5559")
+    assert resolved_endpoints("tcp://h:5557", "", SERVER, Rank(0)) == ("tcp://h:5557", "")
+
+
+def test_other_events_without_replay_have_none() -> None:
     assert resolved_endpoints("tcp://h:6000", None, SERVER, Rank(0)) == ("tcp://h:6000", "")
     assert resolved_endpoints("tcp://h:6000", "", SERVER, Rank(0)) == ("tcp://h:6000", "")
     assert resolved_endpoints("tcp://h:6000", "tcp://h:6001", SERVER, Rank(0)) == ("tcp://h:6000", "tcp://h:6001")
