@@ -7,7 +7,7 @@ end of a step its events are published first, then its tokens are handed out: vL
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -132,12 +132,14 @@ class EngineLoop:
         model_name: str,
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.core = EngineCore(config, self._next_token)
         self.metrics = EngineMetrics(config, self.core.max_model_len, model_name)
         self._publish = publish
         self._monotonic = monotonic
         self._wall = wall
+        self._sleep = sleep
         self._live: dict[str, RequestRecord] = {}
         self._woken = asyncio.Event()
 
@@ -186,7 +188,7 @@ class EngineLoop:
             now_s = self._monotonic()
             result = self.core.step(now_s if ended_s is None else max(ended_s, now_s - MAX_LAG_S))
             if result is None:
-                await asyncio.sleep(0)
+                await self._sleep(0.0)
                 continue
             ended_s = result.started_s + result.duration_ms / 1000
             await self._sleep_until(ended_s)
@@ -195,7 +197,7 @@ class EngineLoop:
             self._finish_step(result)
 
     async def _sleep_until(self, deadline_s: float) -> None:
-        await asyncio.sleep(max(0.0, deadline_s - self._monotonic()))
+        await self._sleep(max(0.0, deadline_s - self._monotonic()))
 
     def _finish_step(self, result: StepResult) -> None:
         ended_s = result.started_s + result.duration_ms / 1000

@@ -14,7 +14,8 @@ import zmq.asyncio
 from .listening import PortTaken, zmq_address
 
 END_OF_REPLAY = (-1).to_bytes(8, "big", signed=True)
-HIGH_WATER_MARK = 100_000
+HIGH_WATER_MARK = 10_000
+"""Messages waiting for one subscriber; what comes above is lost to it, and can be replayed."""
 REPLAY_SEND_TIMEOUT_MS = 5_000
 
 
@@ -65,7 +66,7 @@ class EventPublisher:
         while len(self._kept) > self._buffer_batches or self._kept_bytes > self._buffer_bytes:
             self._kept_bytes -= len(self._kept.popleft()[1])
         if self._pub is not None:
-            self._pub.send_multipart((self._topic, number.to_bytes(8, "big"), payload), copy=False)
+            self._pub.send_multipart((self._topic, number.to_bytes(8, "big"), payload))
 
     async def serve_replay(self) -> None:
         """Answers replay requests, one after the other, until cancelled. A request that isn't one is ignored."""

@@ -155,6 +155,7 @@ class EmbeddedEngine:
         settings = uvicorn.Config(
             app,
             lifespan="off",
+            ws="none",
             access_log=False,
             log_level="warning",
             timeout_keep_alive=75,

@@ -4,10 +4,13 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+import zmq
 
 from app.engine.server import ConfigError, EngineConfig, core_config
 
@@ -16,14 +19,34 @@ START = "from app.engine.server import EngineConfig, serve_engine; serve_engine(
 FREE = "port=0, events_port=0, replay_port=0"
 
 
-def start(arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", START.format(arguments)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+@contextmanager
+def start(arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The process, ended for certain at the end of the block."""
+    command = [sys.executable, "-c", START.format(arguments)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def replayed(endpoint: str) -> list[list[bytes]]:
+    """The batches that the replay socket gives."""
+    context = zmq.Context()
+    dealer = context.socket(zmq.DEALER)
+    try:
+        dealer.setsockopt(zmq.RCVTIMEO, 10_000)
+        dealer.connect(endpoint)
+        dealer.send_multipart([b"", bytes(8)])
+        found: list[list[bytes]] = []
+        while (frames := dealer.recv_multipart())[3]:
+            found.append(frames)
+        return found
+    finally:
+        dealer.close(linger=0)
+        context.term()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -35,6 +58,10 @@ def test_one_ready_line_and_a_clean_end(number: signal.Signals) -> None:
         assert "(events tcp://127.0.0.1:" in line and ", replay tcp://127.0.0.1:" in line
         base_url = line.split()[4]
         assert httpx.get(f"{base_url}/health", trust_env=False).status_code == 200
+        httpx.post(
+            f"{base_url}/v1/completions", json={"prompt": [7] * 20, "max_tokens": 1}, trust_env=False
+        ).raise_for_status()
+        assert len(replayed(line.split()[-1].rstrip(")"))) == 1
         process.send_signal(number)
         output, errors = process.communicate(timeout=20)
         assert (process.returncode, output, errors) == (0, "", "")

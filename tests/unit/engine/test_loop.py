@@ -1,0 +1,155 @@
+"""The step loop in virtual time: modelled durations, no drift, events before tokens, aborts between steps."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry
+
+from app.engine.core import CoreConfig, CoreRequest
+from app.engine.loop import MAX_LAG_S, EngineLoop, Output, OutputStream, Submission
+from app.engine.profiles import RTX3090_QWEN25_7B_BF16
+from app.engine.reply import write_reply
+
+from .qwen import tokenizer
+
+
+class VirtualTime:
+    """A clock that moves when the loop sleeps, by `late_s` more than it asked for."""
+
+    def __init__(self, late_s: float = 0.0) -> None:
+        self.now_s = 100.0
+        self.late_s = late_s
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    async def sleep(self, seconds: float) -> None:
+        self.now_s += seconds + self.late_s
+        await asyncio.sleep(0)
+
+
+class Driven:
+    """A loop, and all that came out of it in order: payloads of events, outputs."""
+
+    def __init__(self, clock: VirtualTime) -> None:
+        config = CoreConfig(num_gpu_blocks=128, block_size=16, profile=RTX3090_QWEN25_7B_BF16)
+        self.seen: list[object] = []
+        self.clock = clock
+        self.loop = EngineLoop(
+            config, self.seen.append, "m", monotonic=clock.monotonic, wall=lambda: 5.0, sleep=clock.sleep
+        )
+
+    def submit(self, name: str, prompt_tokens: int, max_tokens: int, answers: int = 1) -> OutputStream:
+        prompt = tuple(range(prompt_tokens))
+        return self.loop.submit(
+            [
+                Submission(
+                    CoreRequest(f"{name}-{choice}", prompt, max_tokens), write_reply(tokenizer(), prompt), answers
+                )
+                for choice in range(answers)
+            ]
+        )
+
+    async def take(self, stream: OutputStream) -> Output:
+        output = await stream.get()
+        assert output is not None
+        self.seen.append(output)
+        return output
+
+
+@asynccontextmanager
+async def driven(late_s: float = 0.0) -> AsyncIterator[Driven]:
+    found = Driven(VirtualTime(late_s))
+    running = asyncio.create_task(found.loop.run())
+    try:
+        yield found
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+@pytest.mark.parametrize("late_s", [0.0, 0.001, 0.019])
+async def test_late_timers_do_not_make_modelled_time_drift(late_s: float) -> None:
+    async with driven(late_s) as engine:
+        stream = engine.submit("a", prompt_tokens=353, max_tokens=101)
+        for _ in range(101):
+            await engine.take(stream)
+        timing = stream.records[0].timing()
+        assert timing is not None
+        assert timing.first_token_s - timing.scheduled_s == pytest.approx(0.033 + 353 * 0.00020715)
+        assert timing.last_token_s - timing.first_token_s == pytest.approx(100 * 0.0197)
+        assert engine.clock.now_s - timing.last_token_s <= late_s + 1e-9
+
+
+async def test_a_machine_that_falls_far_behind_sets_its_clock_again() -> None:
+    async with driven(late_s=0.5) as engine:
+        stream = engine.submit("a", prompt_tokens=20, max_tokens=10)
+        for _ in range(10):
+            await engine.take(stream)
+        timing = stream.records[0].timing()
+        assert timing is not None
+        assert engine.clock.now_s - timing.last_token_s <= 0.5 + MAX_LAG_S
+
+
+async def test_events_come_before_their_steps_tokens() -> None:
+    async with driven() as engine:
+        stream = engine.submit("a", prompt_tokens=20, max_tokens=1)
+        await engine.take(stream)
+        payload, output = engine.seen
+        assert isinstance(payload, bytes) and msgspec.msgpack.decode(payload)[0] == 5.0
+        assert output == Output(0, output.token_id if isinstance(output, Output) else -1, "length")
+
+
+async def test_the_clock_rests_between_requests() -> None:
+    async with driven() as engine:
+        await engine.take(engine.submit("a", prompt_tokens=20, max_tokens=1))
+        engine.clock.now_s += 60.0
+        stream = engine.submit("b", prompt_tokens=20, max_tokens=1)
+        await engine.take(stream)
+        timing = stream.records[0].timing()
+        assert timing is not None
+        assert timing.metrics()["queue_time_ms"] == 0.0
+        assert timing.scheduled_s == pytest.approx(timing.queued_s)
+
+
+async def test_an_abort_ends_a_stream_and_frees_its_blocks() -> None:
+    async with driven() as engine:
+        stream, other = engine.submit("a", 40, 1000), engine.submit("b", 40, 3)
+        await engine.take(stream)
+        stream.abort()
+        stream.abort()
+        for _ in range(3):
+            await engine.take(other)
+        while await stream.get() is not None:
+            pass
+        assert engine.loop.core.gauges().kv_cache_usage_ratio == 0.0
+        assert count(engine.loop.metrics.registry, "abort") == 1
+        assert count(engine.loop.metrics.registry, "length") == 1
+
+
+async def test_what_the_core_refuses_leaves_nothing_behind() -> None:
+    async with driven() as engine:
+        engine.submit("a", 20, 1)
+        with pytest.raises(ValueError, match="in use"):
+            engine.submit("a", 20, 1)
+        with pytest.raises(ValueError):
+            engine.submit("long", 99_999, 1)
+        await engine.take(engine.submit("b", 20, 1))
+
+
+async def test_answers_of_one_request_share_a_stream() -> None:
+    async with driven() as engine:
+        stream = engine.submit("a", 40, 2, answers=3)
+        outputs = [await engine.take(stream) for _ in range(6)]
+        assert sorted(output.choice for output in outputs) == [0, 0, 1, 1, 2, 2]
+        assert [record.cached_tokens for record in stream.records] == [0, 32, 32]
+
+
+def count(registry: CollectorRegistry, reason: str) -> float | None:
+    labels = {"finished_reason": reason, "model_name": "m", "engine": "0"}
+    return registry.get_sample_value("vllm:request_success_total", labels)
