@@ -28,6 +28,11 @@ class BlockPool:
         """Blocks that requests hold now, of those that can serve; cached blocks in the free queue don't count."""
         return 1.0 - len(self.free_queue) / (len(self.blocks) - 1)
 
+    @property
+    def has_events(self) -> bool:
+        """Whether events wait to be drained."""
+        return bool(self._events)
+
     def copies(self, digest: BlockDigest) -> int:
         """How many blocks hold this content, in use or free."""
         return len(self._cached.get(digest, ()))

@@ -132,6 +132,7 @@ class EngineCore:
         self._finishing: list[RequestState] = []
         self._gauges = CoreGauges()
         self._unsettled = False
+        self._aborted = False
         self._prompt_tokens = 0
         self._prompt_tokens_cached = 0
         self._generation_tokens = 0
@@ -160,18 +161,25 @@ class EngineCore:
         if state in self._finishing:
             self._finishing.remove(state)
         self._scheduler.remove(state)
+        self._aborted = True
         self._report()
         return True
 
     def has_work(self) -> bool:
         """Whether a call of `step` is due. It may still give None: when only the end of the last step was left."""
-        return self._unsettled or bool(self._states)
+        return self._unsettled or bool(self._states) or self._tells_only()
 
     def step(self, now_s: float) -> StepResult | None:
-        """Ends the last step and runs one that begins at `now_s`; None if no request is queued or running."""
+        """Ends the last step and runs one that begins at `now_s`; None if no request is queued or running.
+
+        One exception, which is vLLM's: after an abort an empty step follows, and a reset's event comes out with it.
+        """
         self.settle()
-        if not self._states:
+        if not self._states and not self._tells_only():
             return None
+        self._aborted = False
+        if not self._states:
+            return StepResult(now_s, 0.0, self.pool.drain_events(), (), ())
         plan = self._scheduler.schedule()
         work = self._work(plan)
         progress = tuple(self._advance(request_id, tokens, plan) for request_id, tokens in plan.tokens.items())
@@ -209,6 +217,9 @@ class EngineCore:
     def gauges(self) -> CoreGauges:
         """What `/metrics` shows."""
         return self._gauges
+
+    def _tells_only(self) -> bool:
+        return self._aborted and not self._states and self.pool.has_events
 
     def _work(self, plan: Schedule) -> StepWork:
         prompt_tokens = admitted_prompt_tokens = sampled = 0

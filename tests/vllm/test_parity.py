@@ -4,14 +4,18 @@ Same means: the cached tokens of each request, the counters, and every event in 
 """
 
 import itertools
+import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from app.engine.core import CoreConfig, CoreRequest, EngineCore
+from scripts import real_vllm
 from tests.processes import app_process, free_ports
 from tests.unit.engine.drive import drain, on_the_wire
+from tests.unit.engine.trace import assert_same_steps
 from tests.vllm.conftest import RealVllm
 from tests.vllm.parity import BLOCK, Ask, Outcome, Server, simple_event, workload
 
@@ -20,6 +24,7 @@ pytestmark = pytest.mark.vllm
 POOL = 64
 SEED = 2026
 REQUESTS = 240
+SCENARIOS = 100
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +87,16 @@ def test_decoding_caches_the_same_blocks(real: Server) -> None:
         batches += [[simple_event(on_the_wire(event)) for event in each.events] for each in results if each.events]
     # The first and the last batch are the ones between which the requests lie.
     assert batches == theirs.batches[1:-1]
+
+
+def test_the_scheduler_does_the_same_under_load() -> None:
+    """Fresh scenarios through the installed vLLM's own scheduler: batches, chunks, preemptions, aborts, resets."""
+    place = real_vllm.home()
+    script = Path(__file__).with_name("trace_scheduler.py")
+    command = [place / "venv/bin/python", script, "100", str(100 + SCENARIOS), place / "model"]
+    done = subprocess.run([str(each) for each in command], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    scenarios = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert len(scenarios) == SCENARIOS
+    for scenario in scenarios:
+        assert_same_steps(scenario)

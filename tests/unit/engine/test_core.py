@@ -3,7 +3,7 @@
 import pytest
 
 from app.engine.block_hash import hash_block
-from app.engine.core import BlocksRemoved, BlocksStored, CoreConfig, CoreRequest, EngineCore
+from app.engine.core import BlocksCleared, BlocksRemoved, BlocksStored, CoreConfig, CoreRequest, EngineCore
 from app.engine.profiles import RTX3090_QWEN25_7B_BF16
 
 from .drive import ask, drain, events_of, filler_token, make_core, progress_of, prompt, run_one
@@ -177,6 +177,16 @@ def test_an_abort_within_the_last_step_frees_once() -> None:
     assert core.abort_request("a", 0.0)
     assert core.step(0.0) is None
     assert core.pool.usage_ratio == 0.0
+
+
+def test_a_reset_waits_for_a_step_and_an_abort_brings_one() -> None:
+    core = make_core()
+    assert core.reset_prefix_cache()
+    assert not core.has_work()
+    core.add_request(CoreRequest("a", prompt(9), 1), 0.0)
+    core.abort_request("a", 0.0)
+    (result,) = drain(core)
+    assert (result.events, result.progress) == ((BlocksCleared(),), ())
 
 
 def test_gauges_between_steps() -> None:
