@@ -6,22 +6,21 @@ bounded: what overflows there is a gap again.
 """
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Callable
-from typing import Literal
 
 import zmq
 
 from ..errors import DecodeError, SettingsError
 from ..ids import Rank, ServerId
-from ..observations import KvBatch, KvGap, KvRestarted, KvStreamState, Malformed, Observation
+from ..observations import KvBatch, KvGap, KvRestarted, Malformed, Observation
 from ..wire.kv_events import KvEventDecoder
 from ..wire.kv_frames import DEFAULT_MAX_PAYLOAD_BYTES, KvFrames, parse_live
 from .clock import Clock
 from .kv_endpoints import no_replay, not_a_publisher, nothing_publishes, resolved_endpoints
 from .kv_replay import History, ReplayLimits, fetch_history
 from .kv_sequence import KvSequence
+from .kv_states import KvStates, StreamState
 from .zmq_socket import HANDSHAKE_FAILED, ZmqSocket, woken
 
 SLICE_S = 0.0015
@@ -34,9 +33,6 @@ RECHECK_S = 1.0
 """After a connection is made: a subscription that arrived late at the publisher may have cost a message."""
 REPLAY_PAUSE_S = 5.0
 """After a replay socket that doesn't answer: gaps are reported at once instead of waiting for it again."""
-
-StreamState = Literal["connecting", "connected", "disconnected", "off"]
-_log = logging.getLogger(__name__)
 
 
 class KvSubscriber:
@@ -75,10 +71,13 @@ class KvSubscriber:
         self._decoder = KvEventDecoder(salt_key or secrets.token_bytes(32), max_message_bytes)
         self._sequence = KvSequence()
         self._context: zmq.Context[zmq.Socket[bytes]]
-        self._last_state: tuple[object, ...] = ()
+        self._states = KvStates(server, rank, emit, clock)
+        self._filling = asyncio.Lock()
+        """Held while the stream is filled from a history: one filler at a time."""
         self._resync_at_s: float | None = None
         self._reopen_at_s: float | None = None
-        self._rechecks = 0
+        self._recheck_at_s: float | None = None
+        self._restarts = 0
         self._replay_available: bool | None = None
         self._replay_paused_until_s = 0.0
 
@@ -106,19 +105,28 @@ class KvSubscriber:
             self._context, zmq.SUB, self._endpoint or "", wake=wake, receive_hwm=self._receive_hwm,
             max_message_bytes=self._max_message_bytes, topic=self._topic,
         ) as socket:  # fmt: skip
-            while True:
-                wake.clear()
-                while (change := socket.receive_change()) is not None:
-                    self._changed(change)
-                if await self._take_slice(socket):
-                    await asyncio.sleep(0)
-                elif self._is_due(self._reopen_at_s):
-                    return
-                elif self._is_due(self._resync_at_s):
-                    # Only now: what the last connection brought is taken, and can't be mixed up with the new one's.
-                    await self._resync()
-                else:
-                    await woken(wake, IDLE_S)
+            async with asyncio.TaskGroup() as tasks:
+                while not await self._turn(socket, wake, tasks):
+                    pass
+
+    async def _turn(self, socket: ZmqSocket, wake: asyncio.Event, tasks: asyncio.TaskGroup) -> bool:
+        """Does what there is to do, or waits for it; whether the socket is of no more use."""
+        wake.clear()
+        while (change := socket.receive_change()) is not None:
+            self._changed(change)
+        if await self._take_slice(socket):
+            await asyncio.sleep(0)
+        elif self._is_due(self._reopen_at_s):
+            return True
+        elif self._is_due(self._resync_at_s):
+            # Only now: what the last connection brought is taken, and can't be mixed up with the new one's.
+            await self._resync()
+        elif self._is_due(self._recheck_at_s):
+            self._recheck_at_s = None
+            tasks.create_task(self._recheck())
+        else:
+            await woken(wake, IDLE_S)
+        return False
 
     def _is_due(self, at_s: float | None) -> bool:
         return at_s is not None and self._clock.monotonic() >= at_s
@@ -129,46 +137,26 @@ class KvSubscriber:
         if change == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._reopen_at_s = None
             self._resync_at_s = self._clock.monotonic()
-            self._rechecks = 1
             self._connected()
         elif change in HANDSHAKE_FAILED:
             self._reopen_at_s = self._clock.monotonic() + REOPEN_S
             self._state("disconnected", not_a_publisher(self._endpoint or ""))
         elif change == zmq.EVENT_DISCONNECTED:
             self._reopen_at_s = self._clock.monotonic() + REOPEN_S
-            if self._is_connected():
+            if self._states.current == "connected":
                 self._state(
                     "disconnected", f"The connection to {self._endpoint} was lost. It is tried again by itself."
                 )
         elif change == zmq.EVENT_CONNECT_RETRIED:
             self._reopen_at_s = None
-            if self._last_state[:1] == ("connecting",):
+            if self._states.current == "connecting":
                 self._state("disconnected", nothing_publishes(self._endpoint or "", self._is_guessed))
 
     def _connected(self) -> None:
         self._state("connected", no_replay(self._replay_endpoint) if self._replay_available is False else None)
 
-    def _is_connected(self) -> bool:
-        return self._last_state[:1] == ("connected",)
-
     def _state(self, state: StreamState, message: str | None) -> None:
-        told = (state, message, self._replay_available)
-        if told == self._last_state:
-            return
-        if message is not None:
-            _log.warning("kv events, rank %d: %s", self._rank, message)
-        self._last_state = told
-        self._emit(
-            KvStreamState(
-                self._server,
-                self._rank,
-                state,
-                self._endpoint,
-                message,
-                self._clock.monotonic(),
-                self._replay_available,
-            )
-        )
+        self._states.tell(state, self._endpoint, message, self._replay_available)
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
@@ -190,15 +178,19 @@ class KvSubscriber:
         return True
 
     async def _take(self, frames: KvFrames) -> None:
-        verdict = self._sequence.judge(frames.seq, frames.payload)
-        if verdict == "known":
+        if self._sequence.judge(frames.seq, frames.payload) == "next":
+            self._deliver(frames, replayed=False)
             return
-        if verdict == "restarted":
-            self._restarted()
+        async with self._filling:
             verdict = self._sequence.judge(frames.seq, frames.payload)
-        if verdict == "ahead":
-            await self._close_gap(frames.seq)
-        self._deliver(frames, replayed=False)
+            if verdict == "known":
+                return
+            if verdict == "restarted":
+                self._restarted()
+                verdict = self._sequence.judge(frames.seq, frames.payload)
+            if verdict == "ahead":
+                await self._close_gap(frames.seq)
+            self._deliver(frames, replayed=False)
 
     async def _close_gap(self, upto: int) -> None:
         """Everything before `upto` that isn't there yet: replayed where the publisher still has it, else reported."""
@@ -215,24 +207,38 @@ class KvSubscriber:
             await asyncio.sleep(0)
 
     async def _resync(self) -> None:
-        """After a connection was made: the history, and whether the publisher is still the one that was known."""
+        """After a connection was made: the history, and whether the publisher is still the one that was known.
+
+        Live messages wait meanwhile, so that the history comes first.
+        """
         self._resync_at_s = None
         known = self._sequence.next_seq
         history = await self._fetch(max((known or 0) - 1, 0))
         self._connected()
+        async with self._filling:
+            await self._settle(known, history)
+        self._recheck_at_s = self._clock.monotonic() + RECHECK_S
+
+    async def _recheck(self) -> None:
+        """Looks once more, beside the live messages, for one that was lost before the subscription arrived."""
+        known, restarts = self._sequence.next_seq, self._restarts
+        history = await self._fetch(max((known or 0) - 1, 0))
+        async with self._filling:
+            if restarts == self._restarts:
+                await self._settle(known, history)
+
+    async def _settle(self, known: int | None, history: History | None) -> None:
+        """Takes a history that was asked for when `known` was the next number."""
         if history is None:
             return
         batches = history.in_order()
         if known and self._is_another_process(known - 1, batches, history.complete):
             self._restarted()
-            history = await self._fetch(0)
-            batches = history.in_order() if history else []
+            again = await self._fetch(0)
+            batches = again.in_order() if again else []
         await self._deliver_history(batches, None)
-        if self._sequence.next_seq is None and history and history.complete:
+        if self._sequence.next_seq is None and history.complete:
             self._sequence.restart()
-        if self._rechecks:
-            self._rechecks -= 1
-            self._resync_at_s = self._clock.monotonic() + RECHECK_S
 
     def _is_another_process(self, last_seq: int, batches: list[KvFrames], complete: bool) -> bool:
         """The publisher that was known still has its last message; another has none of that number, or a different."""
@@ -289,6 +295,7 @@ class KvSubscriber:
 
     def _restarted(self) -> None:
         self._sequence.restart()
+        self._restarts += 1
         self._emit(KvRestarted(self._server, self._rank, self._clock.monotonic()))
 
     def _gap(self, first: int, last: int, recovered: int) -> None:
