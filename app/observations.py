@@ -75,6 +75,8 @@ class KvBatch:
     malformed: int = 0
     """Events of this batch that were left out because they can't be true."""
     unknown_types: int = 0
+    published_s: float | None = None
+    """The server's own clock when it published, in seconds of the epoch; None where it isn't known."""
 
 
 @dataclass(frozen=True, slots=True)

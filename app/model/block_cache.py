@@ -66,6 +66,7 @@ class BlockCache:
         self._max_blocks = max_blocks
         self._max_removed = max_removed
         self._walked: BlockSlots | None = None
+        self._block_size: int | None = None
         self.walked_group = GroupIdx(0)
         """The KV cache group of `walked`."""
 
@@ -88,8 +89,8 @@ class BlockCache:
 
     @property
     def block_size(self) -> int | None:
-        """Tokens a block, as events say; None while none said."""
-        return self._walked.block_size if self._walked else None
+        """Tokens a block, as events last said; None while none said."""
+        return self._block_size
 
     def walked_at(self, number: int) -> BlockSlots | None:
         """The table to walk for the picture as of event `number`; None where it is no longer, or not yet, known."""
@@ -254,6 +255,7 @@ class BlockCache:
         ]
         if walkable:
             self.walked_group, self._walked = min(walkable, key=lambda entry: entry[0])
+            self._block_size = self._walked.block_size
 
     def _empty(self, reason: str, at_s: float) -> int:
         blocks = self.resident

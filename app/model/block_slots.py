@@ -90,6 +90,12 @@ class BlockSlots:
             return True
         return slot in self._past and any(start <= number for start, _ in self._past[slot])
 
+    def appeared_within(self, slot: int, after: int, before: int) -> bool:
+        """Whether a residency of the block began after event `after` and before event `before`."""
+        if after < self.appeared[slot] < before:
+            return True
+        return slot in self._past and any(after < start < before for start, _ in self._past[slot])
+
     def child(self, parent: int, tokens: bytes, extra: ExtraKeys | None) -> int | None:
         """The known block with these tokens under `parent`."""
         return self._children.get((parent, tokens) if extra is None else (parent, tokens, extra))

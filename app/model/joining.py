@@ -7,7 +7,7 @@ waits for the next block of its prompt to be stored, and whoever waited longest 
 
 from dataclasses import dataclass
 
-from ..ids import BlockHash
+from ..ids import BlockHash, RequestId
 from ..observations import BlockStored
 from .block_cache import TOKEN_BYTES, Stored, StoreReading, pack_tokens
 from .block_slots import ROOT, BlockSlots
@@ -15,7 +15,9 @@ from .prefix_match import PromptKeys, cacheable_tokens, known_path, resident_pre
 from .requests import ExpectKey, Request, RequestBook
 from .servers import RankBook, ServerBook
 
-LATE_S = 10.0
+MAX_HOLDERS = 16
+"""Requests that hold a block, newest first, of which one may have stored it."""
+LATE_S = 2.0
 """Seconds after its end for which a request still waits for events of its blocks."""
 
 
@@ -137,15 +139,21 @@ class Joiner:
         return "auto", owner
 
     def stored(
-        self, book: RankBook, server: ServerBook, event: BlockStored, stored: Stored, owner: Request | None
+        self,
+        book: RankBook,
+        server: ServerBook,
+        event: BlockStored,
+        stored: Stored,
+        owner: Request | None,
+        at_s: float,
     ) -> tuple[Request | None, list[Request]]:
         """A store was applied. Returns the request that caused it, where known, and those whose table grew."""
         grown: list[Request] = []
         waiting = self._waiting_for(book, event, stored) if book.expected else []
         if owner is None and waiting:
             owner = waiting[0]
-        if owner is None and not stored.fresh and event.parent_hash is not None:
-            owner = self._latest_holder(book, event.block_hashes[0]) if event.block_hashes else None
+        if owner is None and event.block_hashes and stored.reading == "stored":
+            owner = self._holder(book, event.block_hashes[0], stored.depth, at_s)
         if owner is not None:
             self._own(owner, book, server, event, stored, grown)
         for request in waiting:
@@ -197,8 +205,8 @@ class Joiner:
                 grown.append(owner)
 
     def advance(self, book: RankBook, owner: Request | None, *, fresh: bool, replayed: bool) -> None:
-        """Moves what open requests count as before their send: stores that arrived after it, but belong to requests
-        that had ended, do; anything else ends that."""
+        """Where nobody says when a batch was published, moves what open requests count as before their send: stores
+        that arrived after it, but belong to requests that had ended, do; anything else ends that."""
         if not book.open:
             return
         if owner is None and not replayed:
@@ -211,6 +219,20 @@ class Joiner:
                 request.as_of[book.rank] = book.cache.number
             elif fresh:
                 del book.open[request.id]
+
+    def overtaken(self, book: RankBook, published_s: float) -> dict[RequestId, Request]:
+        """Open requests that were sent after a batch was published, although it arrives only now. They are taken out
+        until `caught_up`."""
+        later = {name: request for name, request in book.open.items() if request.sent.at_s > published_s}
+        for name in later:
+            del book.open[name]
+        return later
+
+    def caught_up(self, book: RankBook, overtaken: dict[RequestId, Request]) -> None:
+        """The batch was applied: all of it happened before these requests, and what follows after all others."""
+        for request in overtaken.values():
+            request.as_of[book.rank] = book.cache.number
+        book.open = overtaken
 
     def cleared(self, book: RankBook) -> None:
         """The cache was emptied, which a server does only between requests: before those that were sent since."""
@@ -256,10 +278,29 @@ class Joiner:
     def _may_own(self, request: Request, event: BlockStored) -> bool:
         return request.prompt is None or request.prompt.packed.startswith(pack_tokens(event.token_ids) or b"\0")
 
-    def _latest_holder(self, book: RankBook, block_hash: BlockHash) -> Request | None:
-        holders = book.sharing.holders(block_hash)
-        request = self._requests.by_serial(holders[-1]) if holders else None
-        return request if request is not None and request.first_own_depth is None else None
+    def _holder(self, book: RankBook, block_hash: BlockHash, depth: int | None, at_s: float) -> Request | None:
+        """The request that waited longest of those that must have computed a block which its walk knew already: it
+        was evicted, or is computed again into a new place."""
+        found: Request | None = None
+        for serial in book.sharing.holders(block_hash)[: -MAX_HOLDERS - 1 : -1]:
+            request = self._requests.by_serial(serial)
+            if request is None or request.first_own_depth is not None:
+                continue
+            if self._stored_since(book, block_hash, request.as_of.get(book.rank, 0)):
+                # Its own store, or another's in its place, was seen already.
+                continue
+            late = request.ended is not None and (not request.served or request.ended.at_s < at_s - LATE_S)
+            hit = request.usage_cached is not None and depth is not None and request.block_size is not None
+            if late or (hit and (request.usage_cached or 0) > (depth or 0) * (request.block_size or 1)):
+                continue
+            found = request
+        return found
+
+    def _stored_since(self, book: RankBook, block_hash: BlockHash, number: int) -> bool:
+        """Whether the block appeared after event `number` and before the one just applied."""
+        table = book.cache.walked
+        slot = table.find(block_hash) if table is not None else None
+        return table is None or slot is None or table.appeared_within(slot, number, book.cache.number)
 
     def _waiting_for(self, book: RankBook, event: BlockStored, stored: Stored) -> list[Request]:
         table = book.cache.walked

@@ -58,10 +58,13 @@ class KvLedger:
         if not stream.take_batch(batch):
             return
         server.heard()
+        published_s = stream.published_s(batch)
+        timed = published_s is not None and bool(book.open)
+        overtaken = state.joiner.overtaken(book, published_s) if published_s is not None and timed else {}
         changed: dict[int, Request] = {}
         for event in batch.events:
             if type(event) is BlockStored:
-                self._stored(server, book, event, batch, changed)
+                self._stored(server, book, event, batch, timed, changed)
             elif type(event) is BlockRemoved:
                 self._removed(book, event, batch)
             elif type(event) is AllBlocksCleared:
@@ -69,6 +72,8 @@ class KvLedger:
                 stream.emptied()
                 state.joiner.cleared(book)
                 self._cleared(book, batch.at_s, blocks, "reset")
+        if timed:
+            state.joiner.caught_up(book, overtaken)
         if book.cache.block_size != before[4]:
             for request in state.requests.running():
                 if request.sent.server == server.id and state.joiner.follow(request, server):
@@ -89,7 +94,13 @@ class KvLedger:
         return server.ranks[observed.rank]
 
     def _stored(
-        self, server: ServerBook, book: RankBook, event: BlockStored, batch: KvBatch, changed: dict[int, Request]
+        self,
+        server: ServerBook,
+        book: RankBook,
+        event: BlockStored,
+        batch: KvBatch,
+        timed: bool,
+        changed: dict[int, Request],
     ) -> None:
         state, cache = self._state, book.cache
         reading, owner = state.joiner.reading_of(event, server)
@@ -101,8 +112,9 @@ class KvLedger:
         if cache.refused != refused:
             book.stream.incomplete()
         book.stream.blocks_stored += len(event.block_hashes)
-        owner, grown = state.joiner.stored(book, server, event, stored, owner)
-        state.joiner.advance(book, owner, fresh=stored.fresh > 0, replayed=batch.replayed)
+        owner, grown = state.joiner.stored(book, server, event, stored, owner, batch.at_s)
+        if not timed:
+            state.joiner.advance(book, owner, fresh=stored.fresh > 0, replayed=batch.replayed)
         for request in (*grown, owner):
             if request is not None:
                 changed[request.serial] = request

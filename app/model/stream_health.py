@@ -4,12 +4,15 @@ Coverage is complete from the stream's start (batch 0 seen), or from the moment 
 makes it partial until then. Imports only `ids`, `observations` and `events`.
 """
 
+from collections import deque
 from typing import Literal
 
 from ..events import StreamHealth
 from ..ids import Rank
 from ..observations import KvBatch, KvGap, KvStreamState
 
+OFFSETS = 64
+"""Live batches of which the fastest tells how far the server's clock is from the dashboard's."""
 Coverage = Literal["complete", "partial", "none"]
 
 
@@ -29,6 +32,7 @@ class StreamBook:
         self.blocks_removed = 0
         self.malformed = 0
         self.batches = 0
+        self._offsets: deque[float] = deque(maxlen=OFFSETS)
         self._history: Coverage = "none"
         self._recovering_to: int | None = None
         self._endpoint: str | None = None
@@ -73,6 +77,18 @@ class StreamBook:
         elif lost:
             # The newest ones are kept longest by the server: the lost ones are the oldest.
             self.last_seq = max(gap.first_seq + lost - 1, -1 if self.last_seq is None else self.last_seq)
+
+    def published_s(self, batch: KvBatch) -> float | None:
+        """When the batch was published, by the dashboard's clock: late by the fastest message's way, never early
+        unless a clock was set. None where the server doesn't say or nothing compares.
+
+        Messages are held up at times, so that what a request caused arrives after the next one was sent.
+        """
+        if batch.published_s is None:
+            return None
+        if not batch.replayed:
+            self._offsets.append(batch.at_s - batch.published_s)
+        return batch.published_s + min(self._offsets) if self._offsets else None
 
     def take_batch(self, batch: KvBatch) -> bool:
         """Whether the batch is to be applied: a number that was applied already isn't."""
@@ -122,6 +138,7 @@ class StreamBook:
         self.restarted_s = at_s
         self._history = "complete"
         self._recovering_to = None
+        self._offsets.clear()
         if sequence:
             self._restarts += 1
             self.last_seq = None
