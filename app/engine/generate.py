@@ -60,6 +60,7 @@ class Job:
     prompts: list[tuple[int, ...]]
     prompt_text: str | None
     chat: bool
+    arrived_s: float
 
 
 @dataclass(slots=True)
@@ -92,17 +93,18 @@ class Generator:
         self._numbers = itertools.count()
         self.max_model_len = loop.core.max_model_len
 
-    async def chat(self, body: Body, headers: Mapping[str, str]) -> Job:
-        """A body of /v1/chat/completions."""
+    async def chat(self, body: Body, headers: Mapping[str, str], arrived_s: float) -> Job:
+        """A body of /v1/chat/completions; `arrived_s` is when it was here, on the loop's clock."""
         sampling = parse_sampling(body, chat=True, session_header=headers.get("x-session-id"))
         conversation = parse_conversation(body)
         check_model(body, self._model_name)
         token_ids = await self.encode_chat(conversation)
         self._check_length(len(token_ids))
         prompt_text = self._tokenizer.decode(token_ids) if sampling.return_prompt_text else None
-        return Job(self._envelope("chatcmpl", sampling, headers), sampling, [tuple(token_ids)], prompt_text, chat=True)
+        envelope = self._envelope("chatcmpl", sampling, headers)
+        return Job(envelope, sampling, [tuple(token_ids)], prompt_text, chat=True, arrived_s=arrived_s)
 
-    async def completion(self, body: Body, headers: Mapping[str, str]) -> Job:
+    async def completion(self, body: Body, headers: Mapping[str, str], arrived_s: float) -> Job:
         """A body of /v1/completions."""
         sampling = parse_sampling(body, chat=False, session_header=headers.get("x-session-id"))
         prompts = parse_prompts(body)
@@ -110,7 +112,8 @@ class Generator:
         encoded = [tuple(await self.encode_prompt(prompt)) for prompt in prompts]
         for token_ids in encoded:
             self._check_length(len(token_ids))
-        return Job(self._envelope("cmpl", sampling, headers), sampling, encoded, None, chat=False)
+        envelope = self._envelope("cmpl", sampling, headers)
+        return Job(envelope, sampling, encoded, None, chat=False, arrived_s=arrived_s)
 
     async def encode_chat(self, conversation: Conversation) -> list[int]:
         """Tokens of a conversation under the template."""
@@ -168,7 +171,7 @@ class Generator:
                 )
                 submissions.append(Submission(request, reply, sampling.n))
         try:
-            return self._loop.submit(submissions)
+            return self._loop.submit(submissions, job.arrived_s)
         except ValueError as error:
             raise ApiError(str(error)) from None
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from secrets import token_hex
 from typing import Any, TypeAlias
 
-from .bodies import ApiError, Body, check_flag, check_model, parse_conversation, parse_json, parse_token_ids
+from .bodies import ApiError, check_flag, check_model, parse_conversation, parse_json, parse_token_ids
 from .generate import Generator, Job
 from .loop import EngineLoop, OutputStream
 from .responses import Json, encode
@@ -75,12 +75,16 @@ class HttpApp:
 
     async def _chat(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = _headers(scope)
-        job = await self._generator.chat(await _json_body(headers, receive), headers)
+        raw = await _read_body(headers, receive)
+        arrived_s = self._loop.now_s()
+        job = await self._generator.chat(parse_json(raw), headers, arrived_s)
         await self._generate(job, receive, send)
 
     async def _completions(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = _headers(scope)
-        job = await self._generator.completion(await _json_body(headers, receive), headers)
+        raw = await _read_body(headers, receive)
+        arrived_s = self._loop.now_s()
+        job = await self._generator.completion(parse_json(raw), headers, arrived_s)
         await self._generate(job, receive, send)
 
     async def _generate(self, job: Job, receive: Receive, send: Send) -> None:
@@ -140,7 +144,7 @@ class HttpApp:
         await _answer(send, 200, page, content_type=content_type)
 
     async def _tokenize(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await _json_body(_headers(scope), receive)
+        body = parse_json(await _read_body(_headers(scope), receive))
         check_model(body, self._model_name)
         check_flag(body, "add_special_tokens")  # Accepted: Qwen2.5 adds none.
         prompt = body.get("prompt")
@@ -153,7 +157,7 @@ class HttpApp:
         await _answer(send, 200, encode(told | {"token_strs": strings}))
 
     async def _detokenize(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await _json_body(_headers(scope), receive)
+        body = parse_json(await _read_body(_headers(scope), receive))
         check_model(body, self._model_name)
         tokens = await self._generator.encode_prompt(parse_token_ids(body, "tokens"))
         await _answer(send, 200, encode({"prompt": self._tokenizer.decode(tokens)}))
@@ -168,7 +172,7 @@ async def _abort_when_gone(receive: Receive, stream: OutputStream) -> None:
     stream.abort()
 
 
-async def _json_body(headers: Headers, receive: Receive) -> Body:
+async def _read_body(headers: Headers, receive: Receive) -> bytes:
     if headers.get("content-type", "").lower().split(";", 1)[0].strip() != _JSON:
         raise ApiError(
             "1 validation error:\n  Unsupported Media Type: Only 'application/json' is allowed", kind="Bad Request"
@@ -185,7 +189,7 @@ async def _json_body(headers: Headers, receive: Receive) -> Body:
             raise ApiError(f"A body has at most {MAX_BODY_BYTES} bytes.", status=413, kind="Request Entity Too Large")
         pieces.append(piece)
         if not message.get("more_body", False):
-            return parse_json(b"".join(pieces))
+            return b"".join(pieces)
 
 
 def _headers(scope: Scope) -> Headers:

@@ -143,13 +143,21 @@ class EngineLoop:
         self._live: dict[str, RequestRecord] = {}
         self._woken = asyncio.Event()
 
-    def submit(self, submissions: Sequence[Submission]) -> OutputStream:
-        """Queues requests, all or none. Raises ValueError for one that the core can't take."""
-        stream, now_s = OutputStream(self), self._monotonic()
+    def now_s(self) -> float:
+        """The clock of all times here."""
+        return self._monotonic()
+
+    def submit(self, submissions: Sequence[Submission], arrived_s: float | None = None) -> OutputStream:
+        """Queues requests, all or none. Raises ValueError for one that the core can't take.
+
+        `arrived_s` is when the client's request was here, if that was earlier than now.
+        """
+        stream = OutputStream(self)
+        arrived_s = self._monotonic() if arrived_s is None else arrived_s
         for choice, submission in enumerate(submissions):
-            record = RequestRecord(submission, choice, stream, now_s)
+            record = RequestRecord(submission, choice, stream, arrived_s)
             try:
-                self.core.add_request(submission.request, now_s)
+                self.core.add_request(submission.request, arrived_s)
             except ValueError:
                 stream.abort()
                 raise
@@ -179,25 +187,25 @@ class EngineLoop:
 
     async def run(self) -> None:
         """Steps for as long as there are requests, then waits for the next. Ends only when cancelled."""
-        ended_s: float | None = None
+        ready_s, rested = float("-inf"), True
         while True:
             if not self._live:
                 self._woken.clear()
                 await self._woken.wait()
-                ended_s = None
-            now_s = self._monotonic()
-            result = self.core.step(now_s if ended_s is None else max(ended_s, now_s - MAX_LAG_S))
+                rested = True
+            if rested:
+                # A profile's first step has the time for reading and tokenizing in it: it begins with the arrival.
+                ready_s = max(ready_s, min((record.arrived_s for record in self._live.values()), default=ready_s))
+                rested = False
+            result = self.core.step(max(ready_s, self._monotonic() - MAX_LAG_S))
             if result is None:
                 await self._sleep(0.0)
                 continue
-            ended_s = result.started_s + result.duration_ms / 1000
-            await self._sleep_until(ended_s)
+            ready_s = result.started_s + result.duration_ms / 1000
+            await self._sleep(max(0.0, ready_s - self._monotonic()))
             if result.duration_ms <= 0:
-                ended_s = None
+                ready_s = self._monotonic()
             self._finish_step(result)
-
-    async def _sleep_until(self, deadline_s: float) -> None:
-        await self._sleep(max(0.0, deadline_s - self._monotonic()))
 
     def _finish_step(self, result: StepResult) -> None:
         ended_s = result.started_s + result.duration_ms / 1000

@@ -10,8 +10,7 @@ from typing import Any
 import httpx
 import openai
 import pytest
-
-from app.engine.server import EmbeddedEngine
+import pytest_asyncio
 
 from .engines import MODEL, TIMEOUT_S, cached, complete, running, sse_frames, token_prompt, tokenizer
 
@@ -27,10 +26,20 @@ ASK_ALL = {
 }
 
 
-@pytest.fixture
-async def client() -> AsyncIterator[httpx.AsyncClient]:
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_client() -> AsyncIterator[httpx.AsyncClient]:
     async with running() as (_, found):
         yield found
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def client(shared_client: httpx.AsyncClient) -> httpx.AsyncClient:
+    """A client of an engine with an empty cache."""
+    assert (await shared_client.post("/reset_prefix_cache")).json() == {"success": True}
+    return shared_client
 
 
 async def chat(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
@@ -336,9 +345,9 @@ async def test_a_client_that_leaves_aborts_its_request() -> None:
     async with running(profile="rtx3090-qwen2.5-7b-bf16") as (engine, client):
         body = {"messages": QUESTION, "stream": True, "ignore_eos": True}
         async with client.stream("POST", "/v1/chat/completions", json=body) as response:
-            async for line in response.aiter_lines():
-                if '"content":"' in line and '"content":""' not in line:
-                    break
+            lines = response.aiter_lines()  # Kept: an iterator that is dropped closes the response.
+            while '"token_ids"' not in await anext(lines):
+                pass
             assert await gauge(client, "num_requests_running") == 1
             assert await gauge(client, "kv_cache_usage_perc") > 0
         await until_idle(client)
@@ -362,9 +371,8 @@ async def test_a_reset_is_refused_while_blocks_are_in_use() -> None:
         await complete(client, prompt)
         body = {"messages": QUESTION, "stream": True, "ignore_eos": True}
         async with client.stream("POST", "/v1/chat/completions", json=body) as response:
-            async for line in response.aiter_lines():
-                if line:
-                    break
+            lines = response.aiter_lines()
+            await anext(lines)
             refused = await client.post("/reset_prefix_cache")
             assert (refused.status_code, refused.json()) == (200, {"success": False})
         await until_idle(client)
@@ -416,9 +424,3 @@ async def test_the_openai_client_works_unchanged() -> None:
         assert completion.usage is not None and completion.usage.completion_tokens == 4
         with pytest.raises(openai.NotFoundError, match="does not exist"):
             await client.chat.completions.create(model="other", messages=messages)
-
-
-def test_an_engine_that_was_never_entered_owns_nothing() -> None:
-    from app.engine.server import EngineConfig
-
-    assert EmbeddedEngine(EngineConfig(port=0), tokenizer()).base_url == ""

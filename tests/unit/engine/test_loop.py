@@ -117,6 +117,18 @@ async def test_the_clock_rests_between_requests() -> None:
         assert timing.scheduled_s == pytest.approx(timing.queued_s)
 
 
+async def test_the_first_step_begins_with_the_arrival() -> None:
+    async with driven() as engine:
+        arrived_s, engine.clock.now_s = engine.clock.now_s, engine.clock.now_s + 0.02
+        prompt = tuple(range(20))
+        submission = Submission(CoreRequest("a", prompt, 1), write_reply(tokenizer(), prompt))
+        stream = engine.loop.submit([submission], arrived_s)
+        await engine.take(stream)
+        timing = stream.records[0].timing()
+        assert timing is not None and timing.scheduled_s == arrived_s
+        assert engine.clock.now_s == pytest.approx(arrived_s + 0.033 + 20 * 0.00020715)
+
+
 async def test_an_abort_ends_a_stream_and_frees_its_blocks() -> None:
     async with driven() as engine:
         stream, other = engine.submit("a", 40, 1000), engine.submit("b", 40, 3)
