@@ -16,6 +16,7 @@ from ..ids import Rank, ServerId
 from ..observations import KvBatch, KvGap, KvRestarted, Malformed, Observation
 from ..wire.kv_events import KvEventDecoder
 from ..wire.kv_frames import DEFAULT_MAX_PAYLOAD_BYTES, KvFrames, parse_live
+from .backoff import Backoff
 from .clock import Clock
 from .kv_endpoints import no_replay, not_a_publisher, nothing_publishes, resolved_endpoints
 from .kv_replay import History, ReplayLimits, fetch_history
@@ -31,8 +32,11 @@ REOPEN_S = 0.5
 """After a lost connection that ZeroMQ doesn't take up again by itself: a new socket."""
 RECHECK_S = 1.0
 """After a connection is made: a subscription that arrived late at the publisher may have cost a message."""
+RETRY_CAP_S = 30.0
+"""Between looks for a replay socket that isn't there."""
+SLOW_REPLAY_S = 0.25
 REPLAY_PAUSE_S = 5.0
-"""After a replay socket that doesn't answer: gaps are reported at once instead of waiting for it again."""
+"""After a replay socket that takes its time and doesn't answer: gaps are reported at once instead of waiting again."""
 
 
 class KvSubscriber:
@@ -77,6 +81,7 @@ class KvSubscriber:
         self._resync_at_s: float | None = None
         self._reopen_at_s: float | None = None
         self._recheck_at_s: float | None = None
+        self._retries = Backoff(0.25, RETRY_CAP_S)
         self._restarts = 0
         self._replay_available: bool | None = None
         self._replay_paused_until_s = 0.0
@@ -217,12 +222,18 @@ class KvSubscriber:
         self._connected()
         async with self._filling:
             await self._settle(known, history)
-        self._recheck_at_s = self._clock.monotonic() + RECHECK_S
+        self._retries.reset()
+        self._recheck_at_s = self._clock.monotonic() + (RECHECK_S if history else self._retries.pause_s())
 
     async def _recheck(self) -> None:
         """Looks once more, beside the live messages, for one that was lost before the subscription arrived."""
         known, restarts = self._sequence.next_seq, self._restarts
         history = await self._fetch(max((known or 0) - 1, 0))
+        if history is None and self._replay_endpoint:
+            # A server that starts may publish before it replays.
+            self._recheck_at_s = self._clock.monotonic() + self._retries.pause_s()
+        if self._states.current == "connected":
+            self._connected()
         async with self._filling:
             if restarts == self._restarts:
                 await self._settle(known, history)
@@ -266,12 +277,13 @@ class KvSubscriber:
             return None
         if self._clock.monotonic() < self._replay_paused_until_s:
             return None
+        began_s = self._clock.monotonic()
         try:
             history = await fetch_history(self._context, self._replay_endpoint, start_seq, self._replay_limits)
         except SettingsError:
             history = History()
         self._replay_available = history.answered
-        if not history.answered:
+        if not history.answered and self._clock.monotonic() - began_s >= SLOW_REPLAY_S:
             self._replay_paused_until_s = self._clock.monotonic() + REPLAY_PAUSE_S
         for _ in range(history.malformed):
             self._malformed(DecodeError("A replay answer that can't be read."))

@@ -12,7 +12,7 @@ import httpx
 from ..errors import PrefixScopeError
 from ..ids import ServerId
 from ..observations import MetricsFailed, MetricsSampled, Observation
-from ..wire.exposition import Exposition, page_steps
+from ..wire.exposition import Exposition, KnownLabels, page_steps
 from .backoff import Backoff
 from .clock import Clock
 from .http_reading import HttpReading, read_http
@@ -47,6 +47,7 @@ class MetricsScraper:
         self._timeout_s = timeout_s
         self._api_key = api_key
         self._backoff = Backoff(min(interval_s, MAX_PAUSE_S), max(interval_s, MAX_PAUSE_S))
+        self._known: KnownLabels = {}
         self._last_reason: str | None = ""
         """Why the last reading failed; None after a good one, "" before the first."""
 
@@ -86,7 +87,7 @@ class MetricsScraper:
 
     async def _read(self, reading: HttpReading) -> Exposition:
         """In short steps, so that a large page doesn't hold the event loop."""
-        steps = page_steps(reading.body, reading.content_type)
+        steps = page_steps(reading.body, reading.content_type, self._known)
         while True:
             try:
                 next(steps)

@@ -303,6 +303,20 @@ async def test_a_mute_replay_socket_does_not_stop_the_stream() -> None:
         assert "can't be replayed" in last.message
 
 
+async def test_a_replay_socket_that_comes_later_is_found() -> None:
+    async with KvPublisher() as probe:
+        replay_port = probe.ports[1]
+    async with KvPublisher(with_replay=False) as publisher:
+        async with following(publisher.endpoint, f"tcp://127.0.0.1:{replay_port}") as observed:
+            await observed.until(lambda: any(s.replay_available is False for s in observed.of(KvStreamState)))
+            async with KvPublisher(replay_port=replay_port) as late:
+                await late.publish(0, 1, send=False)
+                await observed.until(lambda: batches(observed) == [(0, True), (1, True)])
+                await observed.until(lambda: observed.of(KvStreamState)[-1].replay_available is True)
+        assert observed.of(KvStreamState)[-1].message is None
+        assert gaps(observed) == []
+
+
 async def test_answers_that_the_publisher_dropped_are_asked_for_again() -> None:
     async with KvPublisher() as publisher:
         await publisher.publish(*range(10), send=False)

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
 from app.observations import EngineSample
-from app.wire.exposition import page_steps, read_page
+from app.wire.exposition import KnownLabels, page_steps, read_page
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -245,3 +245,36 @@ def test_a_large_page_is_read_in_many_steps() -> None:
     page = "".join(f'vllm:num_requests_running{{engine="{n}",model_name="m"}} 1\n' for n in range(400)).encode()
     assert sum(1 for _ in page_steps(page)) > 25
     assert len(read_page(page).engines) == 400
+
+
+@pytest.mark.parametrize("name", ["broken_prefix", "evict", "shared_prefix_full"])
+def test_known_labels_change_nothing_but_the_cost(name: str) -> None:
+    records = [json.loads(line) for line in (RECORDINGS / f"{name}.jsonl").read_text().splitlines()]
+    known: KnownLabels = {}
+    for record in records:
+        if record["kind"] == "metrics":
+            page = record["text"].encode()
+            assert read_page(page, known=known) == read_page(page)
+    assert known
+
+
+def test_a_known_line_with_something_behind_its_value() -> None:
+    known: KnownLabels = {}
+    for text in ("1", "2", "3 1700000000000", "many", "4"):
+        page = f"vllm:num_requests_running{LABELS} {text}\n".encode()
+        assert read_page(page, known=known) == read_page(page)
+
+
+@given(st.lists(st.lists(st.sampled_from(PIECES), max_size=12), min_size=2, max_size=4))
+def test_any_pages_are_read_alike_with_known_labels(pages: list[list[bytes]]) -> None:
+    known: KnownLabels = {}
+    for pieces in pages:
+        page = b"".join(pieces)
+        assert read_page(page, known=known) == read_page(page)
+
+
+def test_known_lines_keep_their_place() -> None:
+    known: KnownLabels = {}
+    lines = [f'vllm:num_requests_running{{engine="{n}",model_name="m"}} 1\n' for n in range(3)]
+    read_page(lines[2].encode(), known=known)
+    assert [sample.engine for sample in read_page("".join(lines).encode(), known=known).engines] == ["0", "1", "2"]
