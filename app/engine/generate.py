@@ -18,7 +18,6 @@ from .bodies import (
     Prompt,
     Sampling,
     check_model,
-    invalid,
     parse_conversation,
     parse_prompts,
     parse_sampling,
@@ -26,6 +25,7 @@ from .bodies import (
 from .chat_template import TemplateError, render_chat
 from .choice_text import ChoiceText
 from .core import CoreRequest
+from .limits import check_chars, check_length, max_tokens_of
 from .loop import EngineLoop, Output, OutputStream, RequestRecord, Submission
 from .reply import end_token, write_reply
 from .responses import (
@@ -45,7 +45,7 @@ from .responses import (
     sse,
     usage_frame,
 )
-from .tokenizer import MAX_CHARS_PER_TOKEN, MODEL_VOCABULARY_SIZE, Tokenizer
+from .tokenizer import MODEL_VOCABULARY_SIZE, Tokenizer
 
 THREAD_CHARS = 20_000
 """Texts longer than this are cut into tokens in a thread, so that the steps go on meanwhile."""
@@ -99,7 +99,7 @@ class Generator:
         conversation = parse_conversation(body)
         check_model(body, self._model_name)
         token_ids = await self.encode_chat(conversation)
-        self._check_length(len(token_ids))
+        check_length(len(token_ids), self.max_model_len)
         prompt_text = self._tokenizer.decode(token_ids) if sampling.return_prompt_text else None
         envelope = self._envelope("chatcmpl", sampling, headers)
         return Job(envelope, sampling, [tuple(token_ids)], prompt_text, chat=True, arrived_s=arrived_s)
@@ -111,7 +111,7 @@ class Generator:
         check_model(body, self._model_name)
         encoded = [tuple(await self.encode_prompt(prompt)) for prompt in prompts]
         for token_ids in encoded:
-            self._check_length(len(token_ids))
+            check_length(len(token_ids), self.max_model_len)
         envelope = self._envelope("cmpl", sampling, headers)
         return Job(envelope, sampling, encoded, None, chat=False, arrived_s=arrived_s)
 
@@ -127,7 +127,7 @@ class Generator:
         except TemplateError as error:
             raise ApiError(str(error)) from None
         chars = sum(len(segment.text) for segment in segments)
-        self._check_chars(chars)
+        check_chars(chars, self.max_model_len)
         if chars > THREAD_CHARS:
             return await asyncio.to_thread(self._tokenizer.encode_segments, segments)
         return self._tokenizer.encode_segments(segments)
@@ -135,7 +135,7 @@ class Generator:
     async def encode_prompt(self, prompt: Prompt) -> list[int]:
         """Tokens of a prompt that stands for itself: special tokens are special in it, ids are checked."""
         if isinstance(prompt, str):
-            self._check_chars(len(prompt))
+            check_chars(len(prompt), self.max_model_len)
             if len(prompt) > THREAD_CHARS:
                 return await asyncio.to_thread(self._tokenizer.encode_text, prompt, specials=True)
             return self._tokenizer.encode_text(prompt, specials=True)
@@ -148,7 +148,7 @@ class Generator:
         sampling = job.sampling
         submissions = []
         for token_ids in job.prompts:
-            max_tokens = self._max_tokens(sampling, len(token_ids))
+            max_tokens = max_tokens_of(sampling, len(token_ids), self.max_model_len)
             stops = sampling.stop_token_ids | (frozenset() if sampling.ignore_eos else {end_token(token_ids)})
             for choice in range(sampling.n):
                 reply = write_reply(
@@ -280,43 +280,3 @@ class Generator:
         given: Any = headers.get("x-request-id") or sampling.request_id
         answer_id = f"{prefix}-{given or token_hex(8)}"
         return Envelope(answer_id, int(self._wall()), self._model_name, self._fingerprint)
-
-    def _check_chars(self, chars: int) -> None:
-        most = self.max_model_len * MAX_CHARS_PER_TOKEN
-        if chars > most:
-            raise invalid(
-                "input_text",
-                f"This model's maximum context length is {self.max_model_len} tokens. However, your prompt contains "
-                f"{chars} characters (more than {most} characters, which is the upper bound for {self.max_model_len} "
-                "input tokens). Please reduce the length of the input prompt.",
-                chars,
-                show_value=True,
-            )
-
-    def _check_length(self, tokens: int) -> None:
-        if tokens > self.max_model_len:
-            # vLLM stops counting one token past the limit, and says so.
-            raise invalid(
-                "input_tokens",
-                f"This model's maximum context length is {self.max_model_len} tokens. However, your prompt contains "
-                f"at least {self.max_model_len + 1} input tokens, which exceeds this limit even without any output "
-                "tokens. Please reduce the length of the input prompt.",
-                self.max_model_len + 1,
-                show_value=True,
-            )
-
-    def _max_tokens(self, sampling: Sampling, prompt_tokens: int) -> int:
-        asked, param = sampling.max_tokens, sampling.max_tokens_param
-        if asked is not None and asked > self.max_model_len:
-            message = (
-                f"{param}={asked} cannot be greater than max_model_len={self.max_model_len}. "
-                "Please request fewer output tokens."
-            )
-            raise invalid(param, message, asked, show_value=True)
-        room = self.max_model_len - prompt_tokens
-        max_tokens = room if asked is None else min(asked, room)
-        if max_tokens < 1:
-            raise invalid(
-                "max_tokens", f"max_tokens must be at least 1, got {max_tokens}.", max_tokens, show_value=True
-            )
-        return max_tokens
