@@ -28,7 +28,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("port", "8080", "port to listen on"),
     Setting("vllm", "", "base URL of the vLLM server, for example http://127.0.0.1:8000"),
     Setting("kv_events", "", "address of its KV events; not set: its host on port 5557"),
-    Setting("kv_replay", "", "address of its KV-event replay; not set: its host on port 5558"),
+    Setting("kv_replay", "", "address of its KV-event replay; not set: its host on port 5558, beside events on 5557"),
     Setting("kv_topic", "", "topic prefix to subscribe to; empty: all"),
     Setting("mode", "observe", "what is added to proxied requests: off, observe or enrich (demo: enrich)"),
     Setting("vllm_api_key", "", "key that the vLLM server demands; never shown or logged"),
