@@ -167,7 +167,7 @@ class Connection(asyncio.Protocol):
         self._in_use = False
         self._head_done = self._message_done = self._framed = False
         self._without_body = False
-        self._open = self._paused = self._surplus = False
+        self._open = self._paused = self._surplus = self._keeps_alive = False
 
     # --- what the pool and the proxy call ---
 
@@ -344,8 +344,9 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """The response's end, where it has a length of its own or none at all."""
-        if self.status >= 200:
+        if self.status >= 200 and not self._message_done:
             self._message_done = True
+            self._keeps_alive = self._parser.should_keep_alive()
 
     # --- inside ---
 
@@ -371,8 +372,7 @@ class Connection(asyncio.Protocol):
             return
         self.complete = True
         self._in_use = False
-        reusable = self._open and self._framed and not (self._without_body or self._surplus)
-        reusable = reusable and self._parser.should_keep_alive()
+        reusable = self._open and self._framed and self._keeps_alive and not (self._without_body or self._surplus)
         if self._paused:
             self._paused = False
             self._transport.resume_reading()
