@@ -111,7 +111,9 @@ def _rank(ledger: Ledger, book: RankBook) -> Iterator[str]:
 
 def _rates(server: ServerBook) -> Iterator[str]:
     for reading in server.shown_rates:
-        if not 0 <= reading.hit_tokens <= reading.query_tokens:
+        # Counters are the server's own, and are shown as they came.
+        most = reading.query_tokens if reading.basis != "counter" else reading.hit_tokens
+        if not 0 <= reading.hit_tokens <= most or reading.query_tokens < 0:
             yield f"{server.id}: {reading.window} by {reading.basis}: {reading.hit_tokens} of {reading.query_tokens}"
         if (reading.ratio is None) != (reading.query_tokens == 0):
             yield f"{server.id}: {reading.window} by {reading.basis} has a ratio of nothing, or none of something"

@@ -1,0 +1,95 @@
+"""How many stored blocks a second the ledger takes in on one core, from the bytes of the wire to events for browsers.
+
+    .venv/bin/python -m benchmarks.ledger_ingest
+
+Two mixes: prefill-like (64 blocks an event) and decode-like (one block an event), each 16 tokens a block, eight events
+a batch. "bare" is msgpack decoding with one dict insert a block, measured in the same run: on a shared machine the
+ratio to it says more than the figure. CPU time, best of three.
+"""
+
+import gc
+import random
+import time
+
+import msgspec
+
+from app.events import Outgoing
+from app.ids import Rank, ServerId
+from app.model.ledger import Ledger, LedgerLimits
+from app.observations import KvBatch
+from app.wire.kv_events import KvEventDecoder
+from app.wire.live_protocol import encode_event
+
+BLOCK = 16
+EVENTS_A_BATCH = 8
+SERVER = ServerId("http://127.0.0.1:8000")
+WANTED = {64: 250_000, 1: 100_000}
+
+
+def payloads(blocks: int, blocks_an_event: int) -> list[bytes]:
+    """Batches of map events as vLLM 0.32 sends them."""
+    chooser = random.Random(blocks_an_event)
+    made = []
+    per_batch = blocks_an_event * EVENTS_A_BATCH
+    for number in range(blocks // per_batch):
+        events = []
+        for _ in range(EVENTS_A_BATCH):
+            hashes = [chooser.getrandbits(64) for _ in range(blocks_an_event)]
+            tokens = [chooser.randrange(150_000) for _ in range(blocks_an_event * BLOCK)]
+            events.append(
+                {
+                    "type": "BlockStored", "block_hashes": hashes, "parent_block_hash": None, "token_ids": tokens,
+                    "block_size": BLOCK, "lora_id": None, "medium": "GPU", "lora_name": None,
+                    "extra_keys": [None] * blocks_an_event, "group_idx": 0, "kv_cache_spec_kind": "full_attention",
+                    "session_id": None,
+                }
+            )  # fmt: skip
+        made.append(msgspec.msgpack.encode([1.0 + number, events, 0]))
+    return made
+
+
+def bare(batches: list[bytes]) -> float:
+    """Seconds for decoding to plain values and one insert a block."""
+    start = time.process_time()
+    known: dict[int, int] = {}
+    for payload in batches:
+        for event in msgspec.msgpack.decode(payload)[1]:
+            for block_hash in event["block_hashes"]:
+                known[block_hash] = 1
+    return time.process_time() - start
+
+
+def ledger(batches: list[bytes], *, encode: bool) -> float:
+    """Seconds for decoding, the ledger, and with `encode` the JSON of every event."""
+    taken = Ledger(LedgerLimits(), 0.0)
+    decoder = KvEventDecoder(b"k" * 32)
+    start = time.process_time()
+    for seq, payload in enumerate(batches):
+        batch = decoder.decode(payload)
+        out: list[Outgoing] = taken.apply(
+            KvBatch(SERVER, Rank(0), seq, batch.events, float(seq), False, batch.wire_form, published_s=batch.ts)
+        )
+        if encode:
+            for outgoing in out:
+                encode_event(outgoing, seq)
+    return time.process_time() - start
+
+
+def main() -> None:
+    """Prints a table."""
+    print("blocks/event      bare     ledger   ratio   with JSON   wanted")
+    for blocks_an_event, blocks in ((64, 200_000), (1, 60_000)):
+        batches = payloads(blocks, blocks_an_event)
+        count = len(batches) * blocks_an_event * EVENTS_A_BATCH
+        gc.collect()
+        bare_s = min(bare(batches) for _ in range(3))
+        ledger_s = min(ledger(batches, encode=False) for _ in range(3))
+        encoded_s = min(ledger(batches, encode=True) for _ in range(3))
+        print(
+            f"{blocks_an_event:>12}  {count / bare_s:>8,.0f}/s {count / ledger_s:>8,.0f}/s  {bare_s / ledger_s:>5.2f}"
+            f"  {count / encoded_s:>8,.0f}/s  {WANTED[blocks_an_event]:>7,}/s"
+        )
+
+
+if __name__ == "__main__":
+    main()
