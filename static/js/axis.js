@@ -6,7 +6,7 @@
 
 export const CELL_MAX = 15;
 export const CELL_MIN = 5;
-const FOLD_MAX = 104;
+const FOLD_MAX = 122;
 const FOLD_MIN = 44;
 /** Cells left standing at either end of a fold, so that its edges are seen. */
 const KEEP = 2;
@@ -20,7 +20,7 @@ export function layoutAxis(lanes, width, { fold = true } = {}) {
   const length = lanes.reduce((longest, lane) => Math.max(longest, lane.length), 0);
   if (length === 0 || width <= 0) return { length, cell: CELL_MAX, fold: FOLD_MAX, segments: [] };
   const folds = [];
-  const foldWidth = () => Math.max(FOLD_MIN, Math.min(FOLD_MAX, (0.36 * width) / Math.max(1, folds.length)));
+  const foldWidth = () => Math.max(FOLD_MIN, Math.min(FOLD_MAX, (0.38 * width) / Math.max(1, folds.length)));
   const fits = () => cellWidth(length, folds, width, foldWidth()) >= CELL_MAX - 3;
   if (fold && !fits()) {
     for (const run of evenRuns(lanes, length)) {
@@ -60,7 +60,7 @@ function evenRuns(lanes, length) {
   for (let i = 1; i < sorted.length; i++) {
     const from = sorted[i - 1] + KEEP;
     const to = sorted[i] - KEEP;
-    if ((to - from) * CELL_MAX > FOLD_MAX * 1.3) runs.push({ from, to });
+    if ((to - from) * CELL_MAX > FOLD_MAX * 1.2) runs.push({ from, to });
   }
   return runs.sort((a, b) => b.to - b.from - (a.to - a.from));
 }

@@ -5,7 +5,8 @@
 
 const NAMES = [
   "panel", "line", "text", "muted", "faint", "reused", "reused-soft", "computed", "computed-ink", "decode", "decode-ink", "pending",
-  "evicted", "on-reused", "cell-empty", "cell-single", "cell-few", "cell-many", "cell-running", "grid",
+  "evicted", "on-reused", "cell-empty", "cell-single", "cell-few", "cell-many", "cell-running", "cell-single-ink",
+  "cell-few-ink", "cell-many-ink", "cell-running-ink", "grid",
 ];
 
 /** {names..., hatch, font}: hatch is a canvas pattern of computed blocks. */

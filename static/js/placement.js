@@ -5,7 +5,7 @@
  * afresh, chain after chain.
  */
 
-const SIZES = [192, 384, 768, 1536, 3072, 6144, 12_288, 24_576, 49_152];
+const SIZES = [64, 112, 192, 320, 512, 768, 1152, 1728, 2592, 3888, 6144, 12_288, 24_576, 49_152];
 
 /** An empty picture of `capacity` places. */
 export function emptyPlacement(capacity) {

@@ -1,8 +1,9 @@
-"""A dashboard without a server behind it: serves the page, answers chats from a toy cache, and sends the events that a
-test posts. For states of the page that the real demo can't be brought into: a dead server, markup in names, a cut link.
+"""A dashboard without a server behind it: serves the page, answers chats from a toy cache, sends what a test posts.
 
+For states of the page that the real demo can't be brought into: a dead server, markup in names, a lost link.
 `python -m tests.browser.fake_dashboard PORT` runs it alone. POST /test/events publishes a JSON list of
-{type, data, server?, rank?}; POST /test/cut ends every live connection.
+{type, data, server?, rank?}; POST /test/cut ends every live connection and refuses new ones until POST /test/restore;
+POST /test/sample adds a reading of the counters.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import hashlib
 import json
 import sys
 import time
+from collections.abc import AsyncIterator
 from dataclasses import asdict
 from importlib.metadata import version
 from importlib.resources import files
@@ -26,12 +28,13 @@ from starlette.templating import Jinja2Templates
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from app import events as e
-from app.ids import RequestId, ServerId
+from app.ids import Rank, RequestId, ServerId
 
 ROOT = Path(__file__).parent.parent.parent
 SERVER = ServerId("http://127.0.0.1:8000")
 BLOCK = 16
 POOL = 5306
+ANSWER = ("It", "depends", "on", "the", "last", "scan.", "<b>Not", "markup.</b>")
 CSP = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:"
 
 
@@ -44,6 +47,7 @@ class Fake:
         self.sockets: dict[asyncio.Queue[str | None], None] = {}
         self.blocks: dict[str, dict[str, Any]] = {}
         self.requests: dict[str, dict[str, Any]] = {}
+        self.refusing = False
         self.hits = self.queries = self.asked = 0
         self.points: list[dict[str, Any]] = []
         self.server: dict[str, Any] = asdict(
@@ -51,7 +55,7 @@ class Fake:
                 id=SERVER, state="up", version="0.32.0", models=("qwen2.5-7b-instruct",), max_model_len=32768,
                 embedded=True, profile="rtx3090-qwen2.5-7b-bf16", block_size=BLOCK, num_gpu_blocks=POOL,
                 prefix_caching=True, usage_details=True, metrics_state="ok",
-                streams=(e.StreamHealth(rank=0, state="connected", coverage="complete"),),  # type: ignore[arg-type]
+                streams=(e.StreamHealth(rank=Rank(0), state="connected", coverage="complete"),),
             )
         )  # fmt: skip
         self.scenario: dict[str, Any] | None = None
@@ -68,7 +72,12 @@ class Fake:
 
     def opening(self) -> list[str]:
         """hello and snapshot."""
-        hello = {"product": "prefixscope", "version": "0.1.0", "instance": self.instance, "backlog_events": 0}
+        hello: dict[str, Any] = {
+            "product": "prefixscope",
+            "version": "0.1.0",
+            "instance": self.instance,
+            "backlog_events": 0,
+        }
         rows = list(self.blocks)
         columns = {
             "server": SERVER, "rank": 0, "block_size": BLOCK, "event_seq": 1, "hash": rows,
@@ -83,7 +92,7 @@ class Fake:
             "rates": {SERVER: self.rates()}, "metrics": {SERVER: self.points}, "scenario": self.scenario,
         }  # fmt: skip
         return [
-            self._encode("hello", {**hello, "demo": True, "show_prompts": True}, None, None),
+            self._encode("hello", {**hello, "backlog_events": 0, "demo": True, "show_prompts": True}, None, None),
             self._encode("snapshot", snapshot, None, None),
         ]
 
@@ -97,13 +106,14 @@ class Fake:
         self.points = [*self.points[-300:], {**asdict(e.MetricsPoint(at_ms=0)), **point}]
         self.publish("metrics.sampled", {"point": self.points[-1], "engines": {}})
 
-    async def chat(self, body: dict[str, Any], origin: str) -> tuple[str, Any]:
+    def chat(self, body: dict[str, Any], origin: str) -> tuple[str, AsyncIterator[str]]:
         """A request's id and its stream."""
         self.asked += 1
         text = "".join(f"<{m['role']}>{m['content']}" for m in body["messages"])
         salt = body.get("cache_salt", "")
         tokens = [text[i : i + 3] for i in range(0, len(text), 3)]
-        hashes, parent = [], salt
+        hashes: list[str] = []
+        parent = salt
         for i in range(0, len(tokens) - BLOCK + 1, BLOCK):
             parent = hashlib.sha256((parent + "".join(tokens[i : i + BLOCK])).encode()).hexdigest()[:16]
             hashes.append(parent)
@@ -120,7 +130,9 @@ class Fake:
         )  # fmt: skip
         return record["id"], self._stream(record, tokens, hashes, reused, reusable)
 
-    async def _stream(self, record: dict[str, Any], tokens: list[str], hashes: list[str], reused: int, reusable: int):  # type: ignore[no-untyped-def]
+    async def _stream(
+        self, record: dict[str, Any], tokens: list[str], hashes: list[str], reused: int, reusable: int
+    ) -> AsyncIterator[str]:
         self.publish("request.started", {"record": dict(record)})
         started = time.perf_counter()
         partial = [None] if len(tokens) % BLOCK else []
@@ -149,12 +161,12 @@ class Fake:
         ttft = (time.perf_counter() - started) * 1000
         record.update(ttft_ms=ttft)
         self.publish("request.first_token", {"record": dict(record)})
-        for word in "It depends on the scan you see; tell me the number and I will look. <b>Not markup.</b>".split(" "):
+        for word in ANSWER:
             frame = {"choices": [{"index": 0, "delta": {"content": word + " "}}]}
             yield f"data: {json.dumps(frame)}\n\n"
             await asyncio.sleep(0.02)
         yield "data: [DONE]\n\n"
-        blocks = len(table["hash"])
+        blocks = len(hashes) + len(partial)
         self.queries += len(tokens)
         self.hits += reused * BLOCK
         record.update(
@@ -178,7 +190,11 @@ def build(fake: Fake) -> Starlette:
     plotly = files("plotly").joinpath("package_data/plotly.min.js").read_bytes()
 
     async def index(request: Request) -> Response:
-        context = {"config_json": "{}", "version": "0.1.0", "plotly_url": f"static/vendor/plotly.min.js?v={version('plotly')}"}
+        context = {
+            "config_json": "{}",
+            "version": "0.1.0",
+            "plotly_url": f"static/vendor/plotly.min.js?v={version('plotly')}",
+        }
         return templates.TemplateResponse(request, "index.html", context, headers={"content-security-policy": CSP})
 
     async def bundle(request: Request) -> Response:
@@ -186,9 +202,12 @@ def build(fake: Fake) -> Starlette:
 
     async def live(socket: WebSocket) -> None:
         await socket.accept()
+        if fake.refusing:
+            await socket.close()
+            return
         queue: asyncio.Queue[str | None] = asyncio.Queue()
-        for message in fake.opening():
-            queue.put_nowait(message)
+        for opening in fake.opening():
+            queue.put_nowait(opening)
         fake.sockets[queue] = None
         try:
             while (message := await queue.get()) is not None:
@@ -201,7 +220,7 @@ def build(fake: Fake) -> Starlette:
 
     async def chat(request: Request) -> Response:
         body = await request.json()
-        request_id, stream = await fake.chat(body, request.headers.get("x-prefixscope-origin", "client"))
+        request_id, stream = fake.chat(body, request.headers.get("x-prefixscope-origin", "client"))
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-PrefixScope-Request": request_id})
 
     async def block(request: Request) -> Response:
@@ -218,7 +237,15 @@ def build(fake: Fake) -> Starlette:
             fake.publish(event["type"], event["data"], event.get("server", SERVER), event.get("rank", 0))
         return Response(status_code=204)
 
+    async def healthy(request: Request) -> Response:
+        return Response()
+
+    async def restore(request: Request) -> Response:
+        fake.refusing = False
+        return Response(status_code=204)
+
     async def cut(request: Request) -> Response:
+        fake.refusing = True
         for queue in fake.sockets:
             queue.put_nowait(None)
         return Response(status_code=204)
@@ -237,7 +264,9 @@ def build(fake: Fake) -> Starlette:
             Route("/api/blocks/{hash}", block),
             Route("/api/requests/{id}/blocks/{index}", request_block),
             Route("/test/events", publish, methods=["POST"]),
+            Route("/healthz", healthy),
             Route("/test/cut", cut, methods=["POST"]),
+            Route("/test/restore", restore, methods=["POST"]),
             Route("/test/sample", sample, methods=["POST"]),
         ]
     )

@@ -8,6 +8,8 @@ import { CELL, cachesOf, cellState, holdersByHash, pool, primaryServer, runningH
 import { createOverlay } from "./cache_overlay.js";
 
 const NO_BLOCKS = new Map();
+/** What is written on a cell of each state. */
+const INKS = ["muted", "cell-single-ink", "cell-few-ink", "cell-many-ink", "cell-running-ink"];
 const NAMES = ["cell-empty", "cell-single", "cell-few", "cell-many", "cell-running"];
 
 export function createCache({ effects, getPalette, setFocus, onWhole }) {
@@ -122,7 +124,7 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
     if (parts.reason) setText(scale, "");
     else if (hidden > 0) setText(scale, `Drawn: ${count(placement.capacity)} of the pool's ${plural(parts.total, "block")}; the other ${count(hidden)} hold nothing.`);
     else setText(scale, `Drawn: all ${plural(placement.capacity, "block")} of the pool.`);
-    setHidden(whole, parts.total === null || parts.total <= 192 || Boolean(parts.reason));
+    setHidden(whole, parts.total === null || parts.total <= 64 || Boolean(parts.reason));
     setText(whole, hidden > 0 ? "Show the whole pool" : "Zoom in on what is cached");
     setAttribute(stage, "data-resident", parts.resident);
   }
@@ -154,7 +156,8 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
       drawn.inputs = inputs;
     } else if (changed) wait = limit.wait(now);
 
-    const scene = { width, height, grid, placement, blocks, effects, palette: getPalette(), focus: ui.focus, still: ui.still, now };
+    const inkOf = (hash) => INKS[cellState(blocks.get(hash), holdersByHash(state), runningHashes(state))];
+    const scene = { width, height, grid, placement, blocks, effects, inkOf, palette: getPalette(), focus: ui.focus, still: ui.still, now };
     const busy = overlay.draw(scene, { force: changed });
     return busy ? (ui.still ? 300 : 0) : wait;
   };

@@ -54,14 +54,28 @@ export function createOverlay(canvas) {
 
   function drawChainStarts(scene) {
     const { placement, blocks, palette } = scene;
+    const [, , width, height] = boxOf(scene, 0);
+    const numbered = width >= 20 && height >= 14;
+    context.font = `10px ${palette.font}`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
     placement.hashAt.forEach((hash, slot) => {
-      if (hash === null) return;
-      const { parent } = blocks.get(hash) ?? { parent: null };
+      const block = hash === null ? undefined : blocks.get(hash);
+      if (block === undefined) return;
+      if (numbered && block.depth !== null) writeNumber(scene, slot, block);
+      const { parent } = block;
       if (parent !== null && placement.hashAt[slot - 1] === parent) return;
       const [x, y, , height] = boxOf(scene, slot);
       context.fillStyle = parent === null ? palette.text : palette.muted;
       context.fillRect(x - 0.75, y, parent === null ? 3 : 1.5, height);
     });
+  }
+
+  /** Large cells carry the block's position in its prompt: along a chain they count up. */
+  function writeNumber(scene, slot, block) {
+    const [x, y, width, height] = boxOf(scene, slot);
+    context.fillStyle = scene.palette[scene.inkOf(block.hash)];
+    context.fillText(String(block.depth + 1), x + width / 2, y + height / 2 + 0.5);
   }
 
   function drawEffects(scene) {

@@ -99,14 +99,11 @@ function buildRate(state, palette) {
   const known = series.filter((point) => point.ratio !== null);
   const last = series.at(-1) ?? null;
   return {
-    data: [
-      {
-        type: "scatter", mode: "lines", x: series.map((point) => new Date(point.at_ms)), y: series.map((point) => point.ratio),
-        connectgaps: false, line: { color: palette.reused, width: 2.5, shape: "hv" },
-        fill: "tozeroy", fillcolor: palette["reused-soft"],
-        hovertemplate: "%{x|%H:%M:%S} · %{y:.1%}<extra></extra>",
-      },
-    ],
+    data: stretches(series).map((points) => ({
+      type: "scatter", mode: "lines", x: points.map((point) => new Date(point.at_ms)), y: points.map((point) => point.ratio),
+      line: { color: palette.reused, width: 2.5, shape: "hv" }, fill: "tozeroy", fillcolor: palette["reused-soft"],
+      hovertemplate: "%{x|%H:%M:%S} · %{text}<extra></extra>", text: points.map((point) => percent(point.ratio)),
+    })),
     empty: known.length === 0,
     label: `Hit rate of the last minute: ${last === null ? UNKNOWN : percent(last.ratio)}`,
     layout: {
@@ -114,6 +111,16 @@ function buildRate(state, palette) {
       yaxis: { range: [0, 1.04], tickformat: RATIO_TICKS, tickvals: [0, 0.25, 0.5, 0.75, 1] },
     },
   };
+}
+
+/** Stretches without an unknown in them: one trace each, so that neither line nor fill bridges what isn't known. */
+function stretches(series) {
+  const found = [[]];
+  for (const point of series) {
+    if (point.ratio !== null) found.at(-1).push(point);
+    else if (found.at(-1).length > 0) found.push([]);
+  }
+  return found.filter((points) => points.length > 0);
 }
 
 /** At least a minute wide, at most the fifteen that are kept. */

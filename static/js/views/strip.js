@@ -67,7 +67,7 @@ export function createStrip({ onTheme }) {
     const nodes = [
       chip("server", {
         tone: stateTone,
-        strong: server.version ? `vLLM ${server.version}` : stateWord,
+        strong: server.version ? `${server.embedded ? "as vLLM" : "vLLM"} ${server.version}` : stateWord,
         text: hostOf(server.id),
         title: `${server.id}: ${stateWord}`,
       }),

@@ -61,7 +61,7 @@ export function createTry({ composer, getState }) {
     }
     setHidden(stop, !isBusy(ui.run));
     setHidden(buttons[2], isBusy(ui.run));
-    drawOutcome(state, ui.run);
+    drawOutcome(state, ui.run, ui.still);
     return null;
   };
 }
@@ -74,10 +74,14 @@ function createOutcome() {
   const text = byId("verdict-text");
   const detail = byId("verdict-detail");
   const list = byId("run-list");
+  let phase = "idle";
+  let pending = false;
 
-  return (state, run) => {
+  return (state, run, still) => {
     setHidden(root, run.phase === "idle");
     if (run.phase === "idle") return;
+    if (run.phase !== phase && (run.phase === "waiting" || run.phase === "done")) pending = true;
+    phase = run.phase;
     setText(runState, progress(run));
     setText(answer, run.answer);
     const records = run.ids.map((id) => state.requests[id]?.record ?? null);
@@ -88,6 +92,8 @@ function createOutcome() {
     setAttribute(verdict, "data-tone", shown.tone);
     setAttribute(verdict, "data-request", record?.id ?? null);
     setChildren(list, run.total > 1 ? records.map((row, i) => runRow(row, i, records)) : []);
+    if (pending) text.scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
+    pending = false;
   };
 }
 
