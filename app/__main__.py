@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import __version__
+from .engine.profiles import DEFAULT_PROFILE, PROFILES
 from .errors import PrefixScopeError
 from .settings import ENVIRONMENT_PREFIX, SETTINGS, load_settings
 
@@ -46,7 +47,25 @@ _ENGINE_DESCRIPTION = """\
 The embedded engine alone: a server that speaks vLLM's HTTP API, metrics and KV events, with vLLM's rules for blocks
 and a timing profile of a published measurement. It says what it is by a `prefixscope` object in /version.
 """
-_SETTINGS_EPILOG = "Every setting is an environment variable too, {prefix}<NAME>; a flag wins:\n\n{table}\n"
+_SETTINGS_EPILOG = """\
+Every setting is an environment variable too, {prefix}<NAME>, such as {prefix}VLLM_API_KEY; a flag wins:
+
+{table}
+"""
+_DEMO_EPILOG = """\
+`serve --help` lists the settings that are environment variables only; the demo takes them too.
+
+examples:
+  demo --num-gpu-blocks 200     a small cache, to watch blocks being evicted
+  demo --profile instant        no modelled times: every step takes none
+"""
+_ENGINE_EPILOG = """\
+example:
+  engine --port 8000 --events-port 5557 --replay-port 5558
+  serve --vllm http://127.0.0.1:8000
+
+A port of 0 takes a free one; the line that says "ready" names it.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,11 +77,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return command(options, os.environ)
     except PrefixScopeError as error:
-        hint = f" {error.hint}" if error.hint else ""
-        print(f"prefixscope: {error.message}{hint}", file=sys.stderr)
+        print(f"prefixscope: {_in_one_line(error)}", file=sys.stderr)
         return EXIT_BAD_CALL if error.code in ("bad_setting", "cannot_listen") else EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_OK
+
+
+def _in_one_line(error: PrefixScopeError) -> str:
+    if not error.hint:
+        return error.message
+    return f"{error.message}{'' if error.message.endswith(('.', '?', '!')) else '.'} {error.hint}"
 
 
 def _demo(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
@@ -70,7 +94,7 @@ def _demo(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
     from .serving import listen, serve, url_of
 
     mode_is_set = options.mode or f"{ENVIRONMENT_PREFIX}MODE" in environment
-    shared = {"host": options.host, "port": options.port, "mode": options.mode if mode_is_set else "enrich"}
+    shared = {"host": options.host, "port": options.port, "mode": options.mode if mode_is_set else _DEMO_MODE}
     settings = load_settings(environment, shared)
     bound = listen(settings.host, settings.port)
     engine_flags = [
@@ -119,12 +143,12 @@ def _serve(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
     from .factory import create_app
     from .runtime import kv_line
 
-    app = create_app(settings)
+    app, events = create_app(settings), kv_line(settings)
     bound = listen(settings.host, settings.port)
     lines = (
         f"PrefixScope {__version__}: {url_of(bound)}",
         f"vLLM server: {app.runtime.server}, mode {settings.mode}",
-        f"KV events: {kv_line(settings)}",
+        f"KV events: {events}",
     )
     serve(app, bound, settings.shutdown_grace_s, lambda: print("\n".join(lines), flush=True))
     return EXIT_OK
@@ -146,7 +170,9 @@ def _engine(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
     return EXIT_OK
 
 
+_DEMO_MODE = "enrich"
 _SERVE_FLAGS = ("vllm", "kv_events", "kv_replay", "kv_topic", "host", "port", "mode", "show_prompts")
+_METAVARS = {"vllm": "URL", "kv_events": "ADDRESS", "kv_replay": "ADDRESS"}
 _ENGINE_FLAGS: dict[str, tuple[type, str]] = {
     "host": (str, "address to listen on (127.0.0.1)"),
     "port": (int, "port of the HTTP API (8000)"),
@@ -154,10 +180,10 @@ _ENGINE_FLAGS: dict[str, tuple[type, str]] = {
     "replay_port": (int, "port of KV-event replay (5558)"),
     "num_gpu_blocks": (int, "blocks in the pool, the null block included (the profile's)"),
     "block_size": (int, "tokens a block (the profile's)"),
-    "profile": (str, "timing profile (rtx3090-qwen2.5-7b-bf16)"),
-    "model_name": (str, "name of the model that it serves"),
-    "max_num_batched_tokens": (int, "token budget of one step"),
-    "max_num_seqs": (int, "requests that run at once"),
+    "profile": (str, f"timing profile, one of {', '.join(PROFILES)} ({DEFAULT_PROFILE})"),
+    "model_name": (str, "name of the model that it serves (Qwen2.5-7B-Instruct)"),
+    "max_num_batched_tokens": (int, "token budget of one step (the profile's)"),
+    "max_num_seqs": (int, "requests that run at once (256)"),
 }
 
 
@@ -180,9 +206,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"prefixscope {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
 
-    demo = commands.add_parser("demo", help="embedded engine and dashboard together", description=_DEMO_DESCRIPTION)
+    demo = commands.add_parser(
+        "demo", help="embedded engine and dashboard together", description=_DEMO_DESCRIPTION, epilog=_DEMO_EPILOG
+    )
     demo.set_defaults(command=_demo)
-    _add_settings(demo, ("host", "port", "mode"))
+    _add_settings(demo, ("host", "port", "mode"), {"mode": _DEMO_MODE})
     _add_engine_flags(demo, ("num_gpu_blocks", "block_size", "profile"))
 
     serve = commands.add_parser(
@@ -191,7 +219,9 @@ def _parser() -> argparse.ArgumentParser:
     serve.set_defaults(command=_serve)
     _add_settings(serve, _SERVE_FLAGS)
 
-    engine = commands.add_parser("engine", help="the embedded engine alone", description=_ENGINE_DESCRIPTION)
+    engine = commands.add_parser(
+        "engine", help="the embedded engine alone", description=_ENGINE_DESCRIPTION, epilog=_ENGINE_EPILOG
+    )
     engine.set_defaults(command=_engine)
     _add_engine_flags(engine, tuple(_ENGINE_FLAGS))
     engine.add_argument(
@@ -202,16 +232,21 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_settings(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
+def _add_settings(
+    parser: argparse.ArgumentParser, names: Sequence[str], defaults: Mapping[str, str] | None = None
+) -> None:
+    """Flags for rows of the table. `defaults`: those that the command has instead of the table's."""
     rows = {setting.name: setting for setting in SETTINGS}
     for name in names:
         row = rows[name]
         flag = f"--{name.replace('_', '-')}"
-        text = row.help + (f" ({row.default})" if row.default else "")
+        text = row.help.partition(" (demo: ")[0]
         if name == "show_prompts":
             parser.add_argument(flag, action="store_const", const="true", help=text)
-        else:
-            parser.add_argument(flag, metavar=name.rpartition("_")[2].upper(), help=text)
+            continue
+        default = (defaults or {}).get(name, row.default)
+        metavar = _METAVARS.get(name) or name.rpartition("_")[2].upper()
+        parser.add_argument(flag, metavar=metavar, help=f"{text} ({default})" if default else text)
 
 
 def _add_engine_flags(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:

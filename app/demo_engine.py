@@ -67,11 +67,16 @@ class EngineProcess:
         while time.monotonic() < deadline:
             code = self._child.poll()
             if code is not None:
-                raise EngineFailed(f"The embedded engine ended at its start, with exit code {code}.")
+                raise EngineFailed(
+                    f"The embedded engine ended at its start, with exit code {code}.", hint="Its own message is above."
+                )
             if _answers(self.address.port):
                 return
             time.sleep(0.03)
-        raise EngineFailed(f"The embedded engine did not answer within {START_TIMEOUT_S:.0f} s.")
+        raise EngineFailed(
+            f"The embedded engine did not answer within {START_TIMEOUT_S:.0f} s.",
+            hint="Is the machine busy? Start it alone to see why: the command `engine`.",
+        )
 
     def stop(self) -> None:
         """Closes the pipe and waits; insists where the child doesn't listen."""

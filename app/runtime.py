@@ -26,7 +26,7 @@ from .settings import Settings
 from .sources.block_texts import BlockTexts
 from .sources.chat_proxy import ChatProxy
 from .sources.clock import Clock, SystemClock
-from .sources.kv_endpoints import EVENTS_PORT, REPLAY_PORT, guessed_endpoint
+from .sources.kv_endpoints import resolved_endpoints
 from .sources.kv_subscriber import KvSubscriber
 from .sources.metrics_scraper import MetricsScraper
 from .sources.server_probe import ServerProbe
@@ -166,14 +166,20 @@ async def _keep_running(name: str, run: Callable[[], Awaitable[None]]) -> None:
 def server_id(settings: Settings) -> ServerId:
     """The server's base URL in its one form: no trailing slash, and without the `/v1` that clients put behind it.
 
-    Raises SettingsError where there is none or it isn't an http URL.
+    Raises SettingsError where there is none, it isn't an http URL, or it carries a password.
     """
     if settings.vllm is None:
         raise SettingsError(
             "which vLLM server? None is given", hint="Pass --vllm http://HOST:8000, or set PREFIXSCOPE_VLLM."
         )
     text = settings.vllm.rstrip("/").removesuffix("/v1").rstrip("/")
-    if _host(text) is None or urlsplit(text).scheme not in ("http", "https"):
+    if "@" in text:
+        # The URL names the server in the API, on the page and in the log, so it isn't repeated here either.
+        raise SettingsError(
+            "vllm: a URL with a user or password in it can't be used",
+            hint="Give http://HOST:PORT, and the server's key as PREFIXSCOPE_VLLM_API_KEY.",
+        )
+    if _host(text) is None or urlsplit(text).scheme not in ("http", "https") or "?" in text or "#" in text:
         raise SettingsError(
             f"vllm: {settings.vllm!r} is not the base URL of a server", hint="For example http://127.0.0.1:8000."
         )
@@ -181,13 +187,10 @@ def server_id(settings: Settings) -> ServerId:
 
 
 def kv_line(settings: Settings) -> str:
-    """Where KV events are looked for, for the command line to say."""
-    server = server_id(settings)
-    if settings.kv_events is not None:
-        replay = f"replay {settings.kv_replay}" if settings.kv_replay else "no replay (see --kv-replay)"
-        return f"{settings.kv_events}, {replay}"
-    events, replay = guessed_endpoint(server, EVENTS_PORT, Rank(0)), guessed_endpoint(server, REPLAY_PORT, Rank(0))
-    return f"{events}, replay {settings.kv_replay or replay} (not given: the server's host on vLLM's documented ports)"
+    """Where KV events are looked for, for the command line to say. Raises SettingsError for an unusable address."""
+    events, replay = resolved_endpoints(settings.kv_events, settings.kv_replay, server_id(settings), Rank(0))
+    guess = "" if settings.kv_events else " (not given: the server's host on vLLM's documented ports)"
+    return f"{events}, {f'replay {replay}' if replay else 'no replay (see --kv-replay)'}{guess}"
 
 
 def _host(url: str) -> str | None:

@@ -18,6 +18,7 @@ MAX_BROWSER_MESSAGE_BYTES = 64 * 1024
 PING_INTERVAL_S = 20.0
 PING_TIMEOUT_S = 60.0
 """Proxies on the way may hold a pong back for most of a minute."""
+ADDRESS_HINT = "Give --host an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them."
 
 
 class CannotListen(PrefixScopeError):
@@ -36,7 +37,9 @@ def listen(host: str, port: int) -> socket.socket:
         )[0]
         bound = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise CannotListen(f"The address {host!r} can't be listened on: {error.strerror or error}.") from None
+        raise CannotListen(
+            f"The address {host!r} can't be listened on: {error.strerror or error}.", hint=ADDRESS_HINT
+        ) from None
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind(address)
@@ -46,7 +49,8 @@ def listen(host: str, port: int) -> socket.socket:
             raise CannotListen(
                 f"Port {port} of {host} is taken by another program.", hint="Choose another with --port."
             ) from None
-        raise CannotListen(f"Port {port} of {host} can't be listened on: {error.strerror}.") from None
+        hint = "Choose one above 1023 with --port." if error.errno == errno.EACCES else ADDRESS_HINT
+        raise CannotListen(f"Port {port} of {host} can't be listened on: {error.strerror}.", hint=hint) from None
     return bound
 
 

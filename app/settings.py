@@ -12,23 +12,28 @@ from .errors import SettingsError
 
 Mode = Literal["off", "observe", "enrich"]
 ENVIRONMENT_PREFIX = "PREFIXSCOPE_"
+MAX_DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A row of the table. `default` is text, as it would stand in the environment; "" means "not set"."""
+    """A row of the table. `default` is text, as it would stand in the environment; "" means "not set".
+
+    `least`: the smallest whole number that can be used; of no meaning for other kinds.
+    """
 
     name: str
     default: str
     help: str
+    least: int = 1
 
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("host", "127.0.0.1", "address to listen on"),
-    Setting("port", "8080", "port to listen on"),
+    Setting("port", "8080", "port to listen on; 0 takes a free one", least=0),
     Setting("vllm", "", "base URL of the vLLM server, for example http://127.0.0.1:8000"),
-    Setting("kv_events", "", "address of its KV events; not set: its host on port 5557"),
-    Setting("kv_replay", "", "address of its KV-event replay; not set: its host on port 5558, beside events on 5557"),
+    Setting("kv_events", "", "tcp://HOST:PORT of its KV events; not set: its host on port 5557"),
+    Setting("kv_replay", "", "tcp://HOST:PORT of KV-event replay; not set: port 5558 beside events on 5557, else none"),
     Setting("kv_topic", "", "topic prefix to subscribe to; empty: all"),
     Setting("mode", "observe", "what is added to proxied requests: off, observe or enrich (demo: enrich)"),
     Setting("vllm_api_key", "", "key that the vLLM server demands; never shown or logged"),
@@ -109,26 +114,28 @@ def load_settings(environment: Mapping[str, str], overrides: Mapping[str, str | 
         override = (overrides or {}).get(setting.name)
         if override is not None:
             text = override
-        parsed[setting.name] = _parse(setting.name, text.strip())
+        parsed[setting.name] = _parse(setting, text.strip())
     return Settings(**parsed)
 
 
-def _parse(name: str, text: str) -> object:
-    field_type = _FIELD_TYPES[name]
+def _parse(row: Setting, text: str) -> object:
+    field_type = _FIELD_TYPES[row.name]
     if not text and type(None) in get_args(field_type):
         return None
-    for kind, parser in _PARSERS.items():
-        if kind == field_type or kind in get_args(field_type):
-            try:
+    try:
+        if field_type is int:
+            return _count(text, row.least)
+        for kind, parser in _PARSERS.items():
+            if kind == field_type or kind in get_args(field_type):
                 return parser(text)
-            except ValueError as error:
-                raise SettingsError(f"{name}: {text!r} is not {error}", hint=_HELP[name]) from None
-    raise AssertionError(f"no parser for setting {name}")
+    except ValueError as error:
+        raise SettingsError(f"{row.name}: {text!r} is not {error}", hint=f"It is: {row.help}.") from None
+    raise AssertionError(f"no parser for setting {row.name}")
 
 
-def _port_or_count(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError("a whole number of 0 or more")
+def _count(text: str, least: int) -> int:
+    if not text.isdecimal() or len(text) > MAX_DIGITS or int(text) < least:
+        raise ValueError(f"a whole number of {least} or more, in at most {MAX_DIGITS} digits")
     return int(text)
 
 
@@ -159,9 +166,7 @@ def _mode(text: str) -> str:
 _PARSERS: dict[object, Callable[[str], object]] = {
     Mode: _mode,
     bool: _truth,
-    int: _port_or_count,
     float: _positive,
     str: str,
 }
 _FIELD_TYPES = {f.name: f.type for f in fields(Settings)}
-_HELP = {setting.name: setting.help for setting in SETTINGS}

@@ -75,3 +75,4 @@ RTX3090_QWEN25_7B_BF16: Final = TimingProfile(
 33 ms + 0.2005 ms a computed token + 0.00665 ms a prompt token, which comes close to the published sweep."""
 
 PROFILES: Final = {profile.name: profile for profile in (INSTANT, RTX3090_QWEN25_7B_BF16)}
+DEFAULT_PROFILE: Final = RTX3090_QWEN25_7B_BF16.name

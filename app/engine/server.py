@@ -17,12 +17,11 @@ from .generate import Generator
 from .http_app import HttpApp
 from .listening import PortTaken, bracketed, listen
 from .loop import EngineLoop
-from .profiles import PROFILES
+from .profiles import DEFAULT_PROFILE, PROFILES
 from .publisher import EventPublisher
 from .tokenizer import Tokenizer
 
 DEFAULT_MODEL_NAME = "Qwen2.5-7B-Instruct"
-DEFAULT_PROFILE = "rtx3090-qwen2.5-7b-bf16"
 SHUTDOWN_GRACE_S = 3
 
 

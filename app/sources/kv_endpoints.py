@@ -38,16 +38,14 @@ def usable_endpoint(endpoint: str, server: ServerId) -> str:
     """
     if endpoint.startswith(("ipc://", "inproc://")):
         return endpoint
-    hint = "Give it as tcp://HOST:PORT."
     scheme, _, rest = endpoint.partition("://")
     host, colon, port = rest.rpartition(":")
     if scheme != "tcp" or not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
-        raise SettingsError(f"{endpoint!r} is no address of KV events. {hint}", hint=hint)
+        raise SettingsError(f"{endpoint!r} is no address of KV events. Give it as tcp://HOST:PORT.")
     if int(port) < 3:
         # vLLM takes a free port for 0, and adds the rank: what it chose is in its log alone.
         raise SettingsError(
-            f"Port {port} cannot be subscribed. Start vLLM with a fixed port ({ENABLING_FLAG}) and give that.",
-            hint=hint,
+            f"Port {port} cannot be subscribed. Start vLLM with a fixed port ({ENABLING_FLAG}) and give that."
         )
     if host in _WILDCARDS:
         host = _host(server)
@@ -99,5 +97,5 @@ def _host(server: ServerId) -> str:
     except ValueError:
         host = None
     if not host:
-        raise SettingsError(f"{server!r} names no host.", hint="Give the server as http://HOST:PORT.")
+        raise SettingsError(f"{server!r} names no host. Give the server as http://HOST:PORT.")
     return f"[{host}]" if ":" in host else host

@@ -59,13 +59,18 @@ def test_a_taken_port_is_one_clear_line(command: tuple[str, ...], taken_port: in
         pytest.param(("serve",), {}, ("--vllm",), id="no server"),
         pytest.param(("serve", "--vllm", "gpu-box:8000"), {}, ("gpu-box:8000",), id="no URL"),
         pytest.param(("serve", "--vllm", "http://gpu-box:port"), {}, ("http://gpu-box:port",), id="no port"),
+        pytest.param(
+            ("serve", "--vllm", "http://x", "--kv-events", "x:5557"), {}, ("tcp://HOST:PORT",), id="no events"
+        ),
         pytest.param(("serve", "--vllm", "http://x", "--mode", "loud"), {}, ("mode", "observe"), id="no mode"),
         pytest.param(("serve", "--vllm", "http://x", "--port", "x"), {}, ("port", "'x'"), id="no number"),
         pytest.param(("serve", "--vllm", "http://x", "--port", "70000"), {}, ("70000",), id="beyond ports"),
         pytest.param(("demo", "--host", "203.0.113.7"), {}, ("203.0.113.7",), id="another machine's address"),
         pytest.param(("demo", "--host", "no such host"), {}, ("no such host",), id="no host"),
         pytest.param(("demo",), {"PREFIXSCOPE_MAX_BLOCKS": "many"}, ("max_blocks", "many"), id="environment"),
-        pytest.param(("demo",), {"PREFIXSCOPE_COLOUR": "red"}, ("PREFIXSCOPE_COLOUR",), id="not a setting"),
+        pytest.param(
+            ("demo",), {"PREFIXSCOPE_COLOUR": "red"}, ("PREFIXSCOPE_COLOUR is not a setting. See",), id="not a setting"
+        ),
     ],
 )
 def test_a_bad_setting_is_one_clear_line(

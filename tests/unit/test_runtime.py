@@ -32,7 +32,18 @@ def test_a_server_has_one_name_however_its_url_is_written(given: str, expected: 
 
 
 @pytest.mark.parametrize(
-    "given", ["", "gpu-box:8000", "gpu-box", "ftp://gpu-box", "http://", "http://x:y", "http://[::1"]
+    "given",
+    [
+        "",
+        "gpu-box:8000",
+        "gpu-box",
+        "ftp://gpu-box",
+        "http://",
+        "http://x:y",
+        "http://[::1",
+        "http://x?a=b",
+        "http://x#a",
+    ],
 )
 def test_what_is_no_url_of_a_server_is_refused_in_words(given: str) -> None:
     with pytest.raises(SettingsError) as refused:
@@ -41,18 +52,38 @@ def test_what_is_no_url_of_a_server_is_refused_in_words(given: str) -> None:
     assert "http://" in (refused.value.hint or "")
 
 
+def test_a_password_in_the_url_is_refused_and_not_repeated() -> None:
+    with pytest.raises(SettingsError) as refused:
+        server_id(settings(vllm="http://operator:hunter2@gpu-box:8000"))
+
+    assert "hunter2" not in refused.value.message
+    assert "PREFIXSCOPE_VLLM_API_KEY" in (refused.value.hint or "")
+
+
 def test_the_addresses_of_events_are_guessed_and_said_to_be() -> None:
     line = kv_line(settings(vllm="http://[::1]:8000"))
 
     assert line.startswith("tcp://[::1]:5557, replay tcp://[::1]:5558 (not given")
 
 
-def test_given_addresses_of_events_are_shown_as_they_are() -> None:
-    assert (
-        kv_line(settings(vllm="http://x", kv_events="tcp://y:1", kv_replay="tcp://y:2"))
-        == "tcp://y:1, replay tcp://y:2"
-    )
-    assert "no replay" in kv_line(settings(vllm="http://x", kv_events="tcp://y:1"))
+@pytest.mark.parametrize(
+    ("events", "replay", "line"),
+    [
+        ("tcp://y:100", "tcp://y:200", "tcp://y:100, replay tcp://y:200"),
+        ("tcp://y:5557", None, "tcp://y:5557, replay tcp://y:5558"),
+        ("tcp://*:5557", None, "tcp://x:5557, replay tcp://x:5558"),
+        ("tcp://y:100", None, "tcp://y:100, no replay (see --kv-replay)"),
+    ],
+)
+def test_the_line_names_the_addresses_that_are_used(events: str, replay: str | None, line: str) -> None:
+    given = {"vllm": "http://x", "kv_events": events} | ({"kv_replay": replay} if replay else {})
+
+    assert kv_line(settings(**given)) == line
+
+
+def test_an_address_of_events_that_cannot_be_used_is_refused() -> None:
+    with pytest.raises(SettingsError, match="tcp://HOST:PORT"):
+        kv_line(settings(vllm="http://x", kv_events="y:5557"))
 
 
 @pytest.mark.parametrize(

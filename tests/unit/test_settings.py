@@ -20,7 +20,8 @@ def test_the_environment_is_read_and_an_override_wins() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [("PORT", "-1"), ("PORT", "x"), ("MODE", "loud"), ("SCRAPE_INTERVAL_S", "0"), ("SHOW_PROMPTS", "maybe"),
-     ("READ_TIMEOUT_S", "nan"), ("MAX_REQUESTS", "")],
+     ("READ_TIMEOUT_S", "nan"), ("MAX_REQUESTS", ""), ("MAX_BACKLOG_EVENTS", "0"), ("KV_RECEIVE_HWM", "0"),
+     ("MAX_CLIENTS", "9" * 5000)],
 )  # fmt: skip
 def test_a_bad_value_is_named(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=name.lower()) as caught:
