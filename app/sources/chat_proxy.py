@@ -158,13 +158,20 @@ class Exchange:
             except PrefixScopeError as error:
                 self._broke_off(error)
                 raise
-            if self._tap is not None:
-                self._listen(data, response.received_s)
+            tap = self._tap
+            if tap is not None:
+                try:
+                    tap.feed(data, response.received_s)
+                    if not self._tokens_asked and tap.saw_first_token and not tap.knows_prompt:
+                        self._ask_for_tokens()
+                except Exception as error:  # The tap's outer edge: it may fail, the chat must not.
+                    self._tap_failed(error)
+            complete = response.complete
             if self._cutter is not None:
                 data = self._cutter.feed(data)
-                if response.complete:
+                if complete:
                     data += self._cutter.flush()
-            if response.complete:
+            if complete:
                 self.complete = True
                 self._finish()
                 return data
@@ -292,16 +299,6 @@ class Exchange:
                 self._tap.head(response.status, content_type, encoding, response.received_s)
             except Exception as error:  # The tap's outer edge.
                 self._tap_failed(error)
-
-    def _listen(self, data: bytes, at_s: float) -> None:
-        tap = self._tap
-        assert tap is not None
-        try:
-            tap.feed(data, at_s)
-            if tap.saw_first_token and not (tap.knows_prompt or self._tokens_asked):
-                self._ask_for_tokens()
-        except Exception as error:  # The tap's outer edge: it may fail, the chat must not.
-            self._tap_failed(error)
 
     def _tap_failed(self, error: Exception) -> None:
         self._tap = None

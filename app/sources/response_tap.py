@@ -19,7 +19,8 @@ from ..observations import (
     RequestPromptTokens,
     RequestUsage,
 )
-from ..wire.chat_chunks import EngineTimes, Said, Usage, read_body, read_error, read_event
+from ..wire.chat_chunks import ANSWER, EngineTimes, Said, Usage, read_body, read_error, read_event
+from ..wire.plain_tokens import PlainTokens
 from ..wire.sse import SseDecoder
 
 OUTPUT_TOKENS_EVERY_S = 0.1
@@ -54,6 +55,7 @@ class ResponseTap:
         self._tells_output = tells_output
         self._max_held_bytes = max_held_bytes
         self._decoder: SseDecoder | None = None
+        self._plain = PlainTokens()
         self._body: bytearray | None = None
         self._inflate: zlib._Decompress | None = None
         self._status = 0
@@ -95,8 +97,14 @@ class ResponseTap:
                 self._give_up("it unpacks to too much", at_s)
                 return
         if self._decoder is not None:
-            for event in self._decoder.feed(data):
-                self._hear(read_event(event.data, event.name), at_s)
+            if self._decoder.between_events:  # Nearly every event is a plain token that is like the one before.
+                tokens, end = self._plain.skip(data)
+                self._events += tokens
+                self.content_chunks += tokens
+                if end:
+                    data = data[end:]
+            if data:
+                self._feed_decoder(self._decoder, data, at_s)
             if self._decoder.gave_up:
                 self._give_up(f"a line is longer than {self._max_held_bytes} bytes", at_s)
         elif self._body is not None:
@@ -141,6 +149,13 @@ class ResponseTap:
         if self.finish_reason is not None or (self.complete and self.content_chunks):
             return "ok"
         return "empty" if self.complete or not self._events else "truncated"
+
+    def _feed_decoder(self, decoder: SseDecoder, data: bytes, at_s: float) -> None:
+        for event in decoder.feed(data):
+            said = read_event(event.data, event.name)
+            self._hear(said, at_s)
+            if said is ANSWER and not event.name:
+                self._plain.learn(event.data)
 
     def _hear(self, said: Said, at_s: float) -> None:
         self._events += 1

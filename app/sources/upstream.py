@@ -197,10 +197,13 @@ class Connection(asyncio.Protocol):
         """Waits for the status line and headers."""
         try:
             while not self._head_done and self._error is None:
-                await self._wait()
+                self._waiter = self._loop.create_future()
+                await self._waiter
         except BaseException:
             self.abort()
             raise
+        finally:
+            self._waiter = None
         if not self._head_done and self._error is not None:
             raise self._error
 
@@ -212,7 +215,11 @@ class Connection(asyncio.Protocol):
                 return b""
             if self._error is not None:
                 raise self._error
-            await self._wait()
+            self._waiter = self._loop.create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
         pieces = self._pieces
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self._pieces = []
@@ -271,8 +278,9 @@ class Connection(asyncio.Protocol):
             self._open = False
             self._transport.abort()
             return
-        if self._waiter is not None and not self._waiter.done() and (self._pieces or self._head_done):
-            self._waiter.set_result(None)
+        waiter = self._waiter
+        if waiter is not None and self._head_done and not waiter.done():
+            waiter.set_result(None)
 
     def eof_received(self) -> None:
         """The server closes; the transport follows."""
@@ -349,13 +357,6 @@ class Connection(asyncio.Protocol):
             self._keeps_alive = self._parser.should_keep_alive()
 
     # --- inside ---
-
-    async def _wait(self) -> None:
-        self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -66,7 +66,7 @@ REASONING = Said(reasoning=True)
 DONE = Said(done=True)
 
 
-class _Delta(msgspec.Struct):
+class _Delta(msgspec.Struct, gc=False):
     content: Any = None
     reasoning: Any = None
     reasoning_content: Any = None
@@ -75,7 +75,7 @@ class _Delta(msgspec.Struct):
     function_call: Any = None
 
 
-class _Choice(msgspec.Struct):
+class _Choice(msgspec.Struct, gc=False):
     delta: _Delta | None = None
     message: _Delta | None = None
     text: Any = None
@@ -84,7 +84,7 @@ class _Choice(msgspec.Struct):
     prompt_token_ids: tuple[int, ...] | None = None
 
 
-class _Frame(msgspec.Struct):
+class _Frame(msgspec.Struct, gc=False):
     choices: list[_Choice] | None = None
     usage: dict[str, Any] | None = None
     prompt_token_ids: tuple[int, ...] | None = None
@@ -114,6 +114,8 @@ def read_event(data: bytes, name: bytes = b"") -> Said:
     frame = _frame(data)
     if isinstance(frame, str):
         return Said(malformed=frame)
+    if _is_plain_token(frame):
+        return ANSWER
     if isinstance(frame.type, str) and frame.object != "error":
         return _typed_event(frame, frame.type)
     error = _error_text(frame)
@@ -162,6 +164,28 @@ def _leniently(data: bytes) -> _Frame | None:
         return msgspec.convert(json.loads(data), _Frame)
     except (ValueError, RecursionError):
         return None
+
+
+def _is_plain_token(frame: _Frame) -> bool:
+    """What nearly every event of a chat is: one choice with text and nothing else. Told first, to be cheap."""
+    choices = frame.choices
+    if choices is None or len(choices) != 1 or frame.usage is not None or frame.type is not None:
+        return False
+    choice = choices[0]
+    delta = choice.delta
+    return (
+        delta is not None
+        and type(delta.content) is str
+        and delta.content != ""
+        and choice.finish_reason is None
+        and choice.token_ids is None
+        and choice.prompt_token_ids is None
+        and delta.reasoning is None
+        and delta.reasoning_content is None
+        and frame.prompt_token_ids is None
+        and frame.error is None
+        and frame.metrics is None
+    )
 
 
 def _choices(frame: _Frame, error: str | None) -> Said:

@@ -5,12 +5,12 @@ stream is never decoded to text here. Where CRLF is split over two reads, the ev
 Imports nothing of the project.
 """
 
-from typing import NamedTuple
+import msgspec
 
 _BOM = b"\xef\xbb\xbf"
 
 
-class SseEvent(NamedTuple):
+class SseEvent(msgspec.Struct, frozen=True, gc=False):
     """One dispatched event: the joined `data` lines, and the `event` field (b"" where it has none)."""
 
     data: bytes
@@ -24,7 +24,17 @@ class SseDecoder:
     from then on, and `feed` gives nothing more. It never raises.
     """
 
-    __slots__ = ("_data", "_held", "_name", "_partial", "_skip_lf", "_started", "gave_up", "max_line_bytes")
+    __slots__ = (
+        "_data",
+        "_held",
+        "_name",
+        "_partial",
+        "_skip_lf",
+        "_started",
+        "between_events",
+        "gave_up",
+        "max_line_bytes",
+    )
 
     def __init__(self, max_line_bytes: int) -> None:
         self.max_line_bytes = max_line_bytes
@@ -35,21 +45,28 @@ class SseDecoder:
         self._name = b""
         self._skip_lf = False
         self._started = False
+        self.between_events = False
+        """Nothing is held, and the stream's first line is over: the next chunk starts with an event."""
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
         """The events that `chunk` completes, in order."""
         if (
-            chunk[:6] == b"data: "
+            self.between_events
+            and chunk[:6] == b"data: "
             and chunk[-2:] == b"\n\n"
-            and self._started
-            and not (self._partial or self._data or self._name or self._skip_lf or self.gave_up)
-            and len(chunk) <= self.max_line_bytes
             and b"\r" not in chunk
+            and len(chunk) <= self.max_line_bytes
         ):  # What servers send nearly always: whole events of one data line each.
+            if chunk.find(b"\n") == len(chunk) - 2:
+                return [SseEvent(chunk[6:-2])]
             bodies = chunk[6:-2].split(b"\n\ndata: ")
             if b"\n" not in b"".join(bodies):
                 return [SseEvent(body) for body in bodies]
-        return self._feed_lines(chunk)
+        events = self._feed_lines(chunk)
+        self.between_events = self._started and not (
+            self._partial or self._data or self._name or self._skip_lf or self.gave_up
+        )
+        return events
 
     def flush(self) -> list[SseEvent]:
         """The event that the end of the stream left without its blank line, if any. The decoder is then used up."""

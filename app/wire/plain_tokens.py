@@ -1,0 +1,63 @@
+"""Steps over runs of events that say a plain token and nothing else, without parsing each of them.
+
+The events of one stream differ in the text of their token only: what stands before and after it, they have in common
+with the event before. Where the bytes are those of an event that was parsed, but for the inside of that one JSON
+string, the event says what that one said. Everything else is left to the decoder. Imports nothing of the project.
+"""
+
+import re
+
+import msgspec
+
+MAX_LESSONS = 4
+"""A stream whose events keep changing their shape is parsed, event by event."""
+
+_MARKS = (b'"content":"', b'"text":"')
+_TEXT = re.compile(rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrtu])++')
+
+
+class PlainTokens:
+    """`learn` an event's data that said a plain answer token, then `skip` what is like it."""
+
+    __slots__ = ("_after", "_before", "_lessons")
+
+    def __init__(self) -> None:
+        self._before = b""
+        self._after = b""
+        self._lessons = 0
+
+    def learn(self, data: bytes) -> None:
+        """Takes `data`, one line of JSON, as the example to compare with, where it is of a shape that can be."""
+        if self._lessons >= MAX_LESSONS:
+            return
+        self._lessons += 1
+        for mark in _MARKS:
+            start = data.find(mark)
+            if start < 0 or data.find(mark, start + 1) >= 0:
+                continue
+            text = _TEXT.match(data, start + len(mark))
+            if text is not None and data[text.end() : text.end() + 1] == b'"' and _is_string(text.group()):
+                self._before = b"data: " + data[: text.start()]
+                self._after = data[text.end() :] + b"\n\n"
+                return
+
+    def skip(self, chunk: bytes) -> tuple[int, int]:
+        """How many events at the start of `chunk`, which has to start with an event, are such, and their bytes."""
+        before, after = self._before, self._after
+        events = end = 0
+        if before:
+            while chunk.startswith(before, end):
+                text = _TEXT.match(chunk, end + len(before))
+                if text is None or not chunk.startswith(after, text.end()):
+                    break
+                end = text.end() + len(after)
+                events += 1
+        return events, end
+
+
+def _is_string(inside: bytes) -> bool:
+    try:
+        msgspec.json.decode(b'"' + inside + b'"', type=str)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
