@@ -124,27 +124,21 @@ class BlockSlots:
     ) -> list[int]:
         """Takes in consecutive blocks of which no slot exists. Returns their slots."""
         count = len(hashes)
-        slots = self._claim(count)
-        parents = [parent, *slots[:-1]]
         depth = self.depth[parent]
-        step = 1
         if depth == UNKNOWN_DEPTH:
-            step = 0
             self.orphans += count
-        column_hash, column_parent, column_tokens = self.hash, self.parent, self.tokens
-        column_depth, appeared, stored_s, copies = self.depth, self.appeared, self.stored_s, self.copies
-        first_child = self._first_child
+            depths: Sequence[int] = [UNKNOWN_DEPTH] * count
+        else:
+            depths = range(depth + 1, depth + 1 + count)
+        if len(self._free) < count:
+            slots = self._append(hashes, tokens, depths, number, at_s)
+            parents = [parent, *slots[:-1]]
+            self.parent.extend(parents)
+        else:
+            slots = self._claim(count)
+            parents = [parent, *slots[:-1]]
+            self._fill(slots, parents, hashes, tokens, depths, number, at_s)
         self._link(slots[0], parent)
-        for slot, above, block_hash, chunk in zip(slots, parents, hashes, tokens, strict=True):
-            depth += step
-            column_hash[slot] = block_hash
-            column_parent[slot] = above
-            column_tokens[slot] = chunk
-            column_depth[slot] = depth
-            appeared[slot] = number
-            stored_s[slot] = at_s
-            copies[slot] = 1
-            first_child[above] = slot
         self._slot_of.update(zip(hashes, slots, strict=True))
         if extras is None:
             self._children.update(zip(zip(parents, tokens, strict=True), slots, strict=True))
@@ -155,10 +149,8 @@ class BlockSlots:
         self.resident += count
         return slots
 
-    def add_one(
-        self, parent: int, block_hash: BlockHash, tokens: bytes, extra: ExtraKeys | None, number: int, at_s: float
-    ) -> int:
-        """`add_chain` of a single block, as decoding stores them: one at a time, and many."""
+    def add_one(self, parent: int, block_hash: BlockHash, tokens: bytes, number: int, at_s: float) -> None:
+        """`add_chain` of a single block without extra keys, as decoding stores them: one at a time, and many."""
         slot = self._free.pop() if self._free else self._claim(1)[0]
         depth = self.depth[parent]
         if depth == UNKNOWN_DEPTH:
@@ -176,13 +168,8 @@ class BlockSlots:
             self._previous[head] = slot
         self._first_child[parent] = slot
         self._slot_of[block_hash] = slot
-        if extra is None:
-            self._children[(parent, tokens)] = slot
-        else:
-            self.extra[slot] = extra
-            self._children[(parent, tokens, extra)] = slot
+        self._children[parent, tokens] = slot
         self.resident += 1
-        return slot
 
     def add_bare(self, block_hash: BlockHash) -> int:
         """A slot for a hash whose tokens and place aren't known: a placeholder until it is stored."""
@@ -232,6 +219,50 @@ class BlockSlots:
         self._go(slot, number, at_s)
 
     # --- inside ---
+
+    def _append(
+        self, hashes: Sequence[BlockHash], tokens: Sequence[bytes], depths: Sequence[int], number: int, at_s: float
+    ) -> list[int]:
+        """Chained slots at the end of every column but `parent`: in bulk, which costs next to nothing a block."""
+        start, count = len(self.hash), len(hashes)
+        self.hash.extend(hashes)
+        self.tokens.extend(tokens)
+        self.depth.extend(depths)
+        nothing, nowhere = [None] * count, [NOWHERE] * count
+        self.extra.extend(nothing)
+        self.copies.extend([1] * count)
+        self.appeared.extend([number] * count)
+        self.gone.extend([FOREVER] * count)
+        self.stored_s.extend([at_s] * count)
+        self.gone_s.extend([0.0] * count)
+        self._first_child.extend(range(start + 1, start + count))
+        self._first_child.append(NOWHERE)
+        self._next.extend(nowhere)
+        self._previous.extend(nowhere)
+        return list(range(start, start + count))
+
+    def _fill(
+        self,
+        slots: list[int],
+        parents: list[int],
+        hashes: Sequence[BlockHash],
+        tokens: Sequence[bytes],
+        depths: Sequence[int],
+        number: int,
+        at_s: float,
+    ) -> None:
+        """The same in slots that are used again, wherever they are."""
+        rows = zip(slots, parents, hashes, tokens, depths, strict=True)
+        for slot, above, block_hash, chunk, depth in rows:
+            self.hash[slot] = block_hash
+            self.parent[slot] = above
+            self.tokens[slot] = chunk
+            self.depth[slot] = depth
+            self.appeared[slot] = number
+            self.stored_s[slot] = at_s
+            self.copies[slot] = 1
+            if slot != slots[0]:
+                self._first_child[above] = slot
 
     def _go(self, slot: int, number: int, at_s: float) -> None:
         self.gone[slot] = number

@@ -237,8 +237,9 @@ def _nearest_kept(request: Request, requests: RequestBook, prompt: PromptKeys) -
         compared += 1
         if compared > COMPARED_PROMPTS:
             break
-        shared = common_tokens(known.packed, prompt.packed)
-        if shared > best:
+        head = (best + 1) * TOKEN_BYTES
+        if len(known.packed) >= head and known.packed[:head] == prompt.packed[:head]:
+            shared = common_tokens(known.packed, prompt.packed, best + 1)
             best, ends = shared, shared * TOKEN_BYTES == len(known.packed)
     return best, ends
 

@@ -45,6 +45,8 @@ class Joiner:
             request.as_of[rank] = book.cache.number
             book.open[request.id] = request
         request.block_size = server.block_size
+        if request.sent.skips_cache_read:
+            server.skipping[request.id] = request
         if request.sent.session_id is not None:
             server.sessions[request.sent.session_id] = request
 
@@ -96,6 +98,7 @@ class Joiner:
         blocks of its own, which may be announced late."""
         for book in server.ranks.values():
             book.open.pop(request.id, None)
+        server.skipping.pop(request.id, None)
         if not request.served:
             self._unexpect_all(request, server)
 
@@ -119,14 +122,8 @@ class Joiner:
         """How a store from the root is to be read where all its blocks are resident, and for whom, as far as that is
         known before it is applied."""
         owner = server.sessions.get(event.session_id) if event.session_id is not None else None
-        if owner is None and event.parent_hash is None:
-            skipping = [
-                request
-                for request in self._requests.running()
-                if request.sent.skips_cache_read
-                and request.sent.server == server.id
-                and request.first_own_depth is None
-            ]
+        if owner is None and server.skipping and event.parent_hash is None:
+            skipping = [request for request in server.skipping.values() if request.first_own_depth is None]
             owner = skipping[0] if len(skipping) == 1 and self._may_own(skipping[0], event) else None
         if owner is None:
             return "auto", None

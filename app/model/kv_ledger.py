@@ -3,13 +3,15 @@
 Imports only `ids`, `observations`, `events` and its own package.
 """
 
-from ..events import BlocksCleared, BlocksRemoved, BlocksReused, BlocksStored, StreamGapped, StreamResynced
+from ..events import BlocksCleared, BlocksRemoved, BlocksReused, StreamGapped, StreamResynced
 from ..ids import hash_text
 from ..observations import AllBlocksCleared, BlockRemoved, BlockStored, KvBatch, KvGap, KvRestarted, KvStreamState
+from .block_cache import StoreReading
 from .ledger_state import LedgerState
+from .quick_events import blocks_stored, outgoing
 from .request_ledger import RequestLedger
 from .requests import Request
-from .servers import RankBook, ServerBook, hash_texts
+from .servers import RankBook, ServerBook, block_texts
 
 
 class KvLedger:
@@ -103,7 +105,10 @@ class KvLedger:
         changed: dict[int, Request],
     ) -> None:
         state, cache = self._state, book.cache
-        reading, owner = state.joiner.reading_of(event, server)
+        reading: StoreReading = "auto"
+        owner: Request | None = None
+        if event.session_id is not None or server.skipping:
+            reading, owner = state.joiner.reading_of(event, server)
         refused = cache.refused
         stored = cache.store(event, batch.at_s, reading)
         if stored.cleared is not None:
@@ -112,35 +117,33 @@ class KvLedger:
         if cache.refused != refused:
             book.stream.incomplete()
         book.stream.blocks_stored += len(event.block_hashes)
-        owner, grown = state.joiner.stored(book, server, event, stored, owner, batch.at_s)
-        if not timed:
-            state.joiner.advance(book, owner, fresh=stored.fresh > 0, replayed=batch.replayed)
-        for request in (*grown, owner):
-            if request is not None:
+        if owner is not None or book.expected or book.sharing.holds_any:
+            owner, grown = state.joiner.stored(book, server, event, stored, owner, batch.at_s)
+            if owner is not None:
+                changed[owner.serial] = owner
+            for request in grown:
                 changed[request.serial] = request
-        texts = tuple(hash_texts(event.block_hashes))
+        if book.open and not timed:
+            state.joiner.advance(book, owner, fresh=stored.fresh > 0, replayed=batch.replayed)
+        texts = block_texts(event.block_hashes)
         if event.parent_hash is None and not stored.fresh and owner is not None and owner.usage_cached is None:
             owner.doubtful = (event.block_hashes, stored.reading == "stored")
         if stored.reading == "report":
             self._reported(book, owner, event, texts, batch)
             return
-        state.emit(
-            BlocksStored(
-                hash=texts,
-                parent=None if event.parent_hash is None else hash_text(event.parent_hash),
-                depth=stored.depth,
-                tokens=stored.tokens,
-                group=event.group_idx,
-                medium=event.medium,
-                copies=stored.copies,
-                request=owner.id if owner is not None else None,
-                event_seq=batch.seq,
-            ),
-            batch.at_s,
-            batch.server,
-            batch.rank,
-            "engine",
+        parent = event.parent_hash
+        named = blocks_stored(
+            texts,
+            None if parent is None else hash_text(parent),
+            stored.depth,
+            stored.tokens,
+            event.group_idx,
+            event.medium,
+            stored.copies,
+            owner.id if owner is not None else None,
+            batch.seq,
         )
+        state.out.append(outgoing(named, state.wall_offset_ms + batch.at_s * 1000, batch.server, batch.rank, "engine"))
 
     def _reported(
         self, book: RankBook, owner: Request | None, event: BlockStored, texts: tuple[str, ...], batch: KvBatch
@@ -163,7 +166,7 @@ class KvLedger:
             for block_hash, copies in zip(removed.hashes, removed.copies, strict=True):
                 if not copies:
                     book.sharing.forget_block(block_hash)
-        texts = tuple(hash_texts(removed.hashes))
+        texts = block_texts(removed.hashes)
         gone = BlocksRemoved(texts, removed.copies, event.group_idx, event.medium, batch.seq)
         self._state.emit(gone, batch.at_s, batch.server, batch.rank, "engine")
 

@@ -31,7 +31,8 @@ class LedgerState:
         self.servers: dict[ServerId, ServerBook] = {}
         self.requests = RequestBook(limits.max_requests)
         self.joiner = Joiner(self.requests)
-        self._out: list[Outgoing] = []
+        self.out: list[Outgoing] = []
+        """Events to go out next."""
 
     def server(self, server: ServerId) -> ServerBook:
         """The server's book, opened where there is none."""
@@ -53,11 +54,11 @@ class LedgerState:
         basis: Basis | None = None,
     ) -> None:
         """Puts an event among those that go out next."""
-        self._out.append(Outgoing(event, self.wall_offset_ms + at_s * 1000, server, rank, basis))
+        self.out.append(Outgoing(event, self.wall_offset_ms + at_s * 1000, server, rank, basis))
 
     def take(self) -> list[Outgoing]:
         """The events to go out, in order; there are none afterwards."""
-        out, self._out = self._out, []
+        out, self.out = self.out, []
         return out
 
     def record(self, request: Request) -> RequestRecord:

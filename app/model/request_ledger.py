@@ -32,7 +32,7 @@ from .joining import LATE_S
 from .ledger_state import LedgerState
 from .prefix_match import known_path
 from .requests import IllegalStep, Request, Step, block_table
-from .servers import RankBook, ServerBook, hash_texts
+from .servers import RankBook, ServerBook, block_texts
 from .verdict import word
 
 JOINED_INTERVAL_S = 0.25
@@ -279,7 +279,7 @@ class RequestLedger:
                 copies.append(left)
         if kept:
             event = BlocksStored(
-                hash=tuple(hash_texts(kept)),
+                hash=block_texts(kept),
                 parent=hash_text(hashes[hit - 1]) if hit else None,
                 depth=hit,
                 tokens=book.cache.block_size,
@@ -295,7 +295,7 @@ class RequestLedger:
         if not left:
             book.sharing.forget_block(block_hash)
         event = BlocksRemoved(
-            tuple(hash_texts([block_hash])), (left,), book.cache.walked_group, GPU, book.stream.last_seq or 0
+            block_texts([block_hash]), (left,), book.cache.walked_group, GPU, book.stream.last_seq or 0
         )
         self._state.emit(event, at_s, book.server, book.rank, "inferred")
 
@@ -310,7 +310,7 @@ class RequestLedger:
         request.announced_blocks = hit
         book.sharing.reused(fresh)
         self._state.emit(
-            BlocksReused(request.id, tuple(hash_texts(fresh))), at_s, request.sent.server, request.rank, cached[1]
+            BlocksReused(request.id, block_texts(fresh)), at_s, request.sent.server, request.rank, cached[1]
         )
 
     def _count(self, request: Request, server: ServerBook, at_s: float) -> None:

@@ -53,7 +53,7 @@ class RankBook:
             row_of = dict(zip(slots, range(len(hashes), len(hashes) + len(slots)), strict=True))
             own_hashes = [table.hash[slot] for slot in slots]
             named = [block_hash for block_hash in own_hashes if block_hash is not None]
-            hashes.extend(hash_texts(named))
+            hashes.extend(block_texts(named))
             parents = table.parent
             parent_row.extend([row_of.get(parents[slot]) for slot in slots])
             depths = table.depth
@@ -91,9 +91,11 @@ class RankBook:
         )
 
 
-def hash_texts(hashes: Sequence[BlockHash]) -> list[str]:
+def block_texts(hashes: Sequence[BlockHash]) -> tuple[str, ...]:
     """`hash_text` of many, without a call for each of the usual kind."""
-    return [f"{item:016x}" if type(item) is int else hash_text(item) for item in hashes]
+    if len(hashes) == 1 and type(hashes[0]) is int:
+        return (f"{hashes[0]:016x}",)
+    return tuple([f"{item:016x}" if type(item) is int else hash_text(item) for item in hashes])
 
 
 class ServerBook:
@@ -105,6 +107,8 @@ class ServerBook:
         self.rates = ServerRates()
         self.points: deque[MetricsPoint] = deque(maxlen=limits.max_metrics_points)
         self.sessions: dict[SessionId, Request] = {}
+        self.skipping: dict[RequestId, Request] = {}
+        """Running requests that don't look their prompt up."""
         self.shown: ServerRecord | None = None
         self.shown_rates: tuple[RateReading, ...] = ()
         self.sampled_s: float | None = None

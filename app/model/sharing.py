@@ -43,6 +43,11 @@ class Sharing:
         """No block is resident any more."""
         self._reuses.clear()
 
+    @property
+    def holds_any(self) -> bool:
+        """Whether any request is known to hold any block."""
+        return bool(self._holders)
+
     def holders(self, block_hash: BlockHash) -> list[int]:
         """Serial numbers of the requests that hold the block, oldest first. Not to be changed."""
         return self._holders.get(block_hash, [])

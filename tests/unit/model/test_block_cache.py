@@ -291,3 +291,9 @@ def test_the_adapter_counts_wherever_the_server_names_it(
 
 def test_packing_is_reversible() -> None:
     assert unpack_tokens(pack_tokens((0, 1, 2**32 - 1)) or b"") == (0, 1, 2**32 - 1)
+
+
+def test_a_store_of_nothing_changes_nothing() -> None:
+    kept = cache()
+    assert kept.store(stored(), 1.0).copies == ()
+    assert kept.resident == 0
