@@ -1,33 +1,26 @@
 """The HTTP API that other programs may rely on. No logic: asks the ledger, shows its values."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from .. import __version__
-from ..errors import BadRequest, NotFound, PrefixScopeError
+from ..errors import BadRequest, NotFound
 from ..events import PROTOCOL_VERSION
 from ..ids import Rank, RequestId, ServerId, hash_from_text
 from ..model.details import BlockDetail
 from ..runtime import Runtime
 from .answers import flat, json_answer, json_text
-from .origin import is_same_origin
+from .origin import ForeignOrigin, is_same_origin
 from .state import runtime_of
 
 router = APIRouter(prefix="/api")
 
 
-class ForeignPost(PrefixScopeError):
-    """A page of another site tried to change something."""
-
-    status = 403
-    code = "foreign_origin"
-
-
 def _own_page(request: Request) -> None:
     if not is_same_origin(request.headers.get("origin"), request.headers.get("host")):
-        raise ForeignPost("Only this dashboard's own pages may do this.")
+        raise ForeignOrigin("Only this dashboard's own pages may do this.")
 
 
 @router.get("/state")
@@ -64,7 +57,9 @@ async def block_of_request(request: Request, request_id: str, index: int) -> Res
     runtime = runtime_of(request)
     detail = runtime.ledger.request_block(RequestId(request_id), index) if index >= 0 else None
     if detail is None:
-        raise NotFound(f"No block {index} of request {request_id!r} is known.")
+        raise NotFound(
+            f"No block {index} of request {request_id!r} is known.", hint="The request's block_table has its indices."
+        )
     return await _block(runtime, detail)
 
 
@@ -86,28 +81,31 @@ async def one_block(
         raise BadRequest(f"{block_hash!r} is no block hash.", hint="A hash is hexadecimal text.") from None
     detail = runtime.ledger.block_detail(ServerId(server) if server else runtime.server, Rank(rank), block_hash)
     if detail is None:
-        raise NotFound(f"No block {block_hash} is resident.")
+        raise NotFound(f"No block {block_hash} is resident.", hint="/api/blocks lists those that are.")
     return await _block(runtime, detail)
 
 
 async def _block(runtime: Runtime, detail: BlockDetail) -> Response:
     text = await runtime.block_texts.text(detail.token_ids) if detail.show_text else None
-    return json_answer(
-        {
-            "hash": detail.hash,
-            "server": detail.server,
-            "rank": detail.rank,
-            "depth": detail.depth,
-            "tokens": len(detail.token_ids),
-            "text": text,
-            "text_hidden": not detail.show_text,
-            "parent": detail.parent,
-            "requests": detail.requests,
-            "copies": detail.copies,
-            "reuses": detail.reuses,
-            "stored_ms": detail.stored_ms,
-        }
-    )
+    return json_answer(block_fields(detail, text))
+
+
+def block_fields(detail: BlockDetail, text: str | None) -> dict[str, Any]:
+    """What the API says of one block. `tokens` is null where the block's tokens aren't known."""
+    return {
+        "hash": detail.hash,
+        "server": detail.server,
+        "rank": detail.rank,
+        "depth": detail.depth,
+        "tokens": len(detail.token_ids) or None,
+        "text": text,
+        "text_hidden": not detail.show_text,
+        "parent": detail.parent,
+        "requests": detail.requests,
+        "copies": detail.copies,
+        "reuses": detail.reuses,
+        "stored_ms": detail.stored_ms,
+    }
 
 
 @router.post("/mark", dependencies=[Depends(_own_page)])

@@ -12,22 +12,19 @@ from ..errors import Overloaded, PrefixScopeError, error_body
 from ..hub.fanout import Subscription
 from ..runtime import Runtime
 from .answers import json_answer
-from .origin import is_same_origin
+from .origin import ForeignOrigin, is_same_origin
 from .state import runtime_of
 
 router = APIRouter()
-
-
-class ForeignOrigin(PrefixScopeError):
-    """A page of another site tried to open the stream."""
-
-    status = 403
-    code = "foreign_origin"
+MAX_SEQ_DIGITS = 18
 
 
 @router.websocket("/live")
 async def live(websocket: WebSocket, after: str | None = None, instance: str | None = None) -> None:
-    """The event stream: hello, then a snapshot or the events after `after` of run `instance`, then events."""
+    """The event stream: hello, then a snapshot or the events after `after` of run `instance`, then events.
+
+    An `after` that is no event's number is as good as none.
+    """
     runtime = runtime_of(websocket)
     refusal = _refusal(websocket, runtime)
     if refusal is not None:
@@ -36,10 +33,14 @@ async def live(websocket: WebSocket, after: str | None = None, instance: str | N
     await websocket.accept()
     runtime.hub.clients += 1
     try:
-        subscription = runtime.hub.subscribe(int(after) if after and after.isdecimal() else None, instance)
+        subscription = runtime.hub.subscribe(_seq(after), instance)
         await _until_either_ends(_send(websocket, subscription), _drain(websocket))
     finally:
         runtime.hub.clients -= 1
+
+
+def _seq(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() and len(text) <= MAX_SEQ_DIGITS else None
 
 
 def _refusal(websocket: WebSocket, runtime: Runtime) -> Response | None:

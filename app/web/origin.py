@@ -2,10 +2,19 @@
 
 import re
 
+from ..errors import PrefixScopeError
+
 _HOST = r"(?P<host>\[[0-9a-f:.]+\]|[^\s/@:\[\]?#]+)(?::(?P<port>[0-9]{1,5}))?"
 _ORIGIN = re.compile(rf"(?P<scheme>https?)://{_HOST}", re.IGNORECASE)
 _HOST_HEADER = re.compile(_HOST, re.IGNORECASE)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class ForeignOrigin(PrefixScopeError):
+    """A page of another site tried to listen in, or to change something."""
+
+    status = 403
+    code = "foreign_origin"
 
 
 def is_same_origin(origin: str | None, host: str | None) -> bool:

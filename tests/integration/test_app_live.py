@@ -92,6 +92,14 @@ async def test_pages_of_other_sites_are_refused_before_anything_is_said(board: D
         await messages_until(live, "snapshot")
 
 
+@pytest.mark.parametrize("after", ["", "x", "-1", "9" * 5000])
+async def test_what_is_no_number_to_resume_from_gets_a_snapshot(board: Dashboard, after: str) -> None:
+    async with board.live(f"?after={after}&instance={board.app.runtime.hub.hello.instance}") as live:
+        messages = await messages_until(live, "snapshot")
+
+    assert [message["type"] for message in messages] == ["hello", "snapshot"]
+
+
 async def test_above_the_bound_a_client_is_told_so(engine: Engine) -> None:
     async with dashboard({**engine.settings, "max_clients": "1"}) as board:
         async with board.live() as live:
