@@ -5,7 +5,9 @@
  */
 
 export const CELL_MAX = 15;
-export const CELL_MIN = 5;
+/** Cells narrower than this make folds worth while; folding goes on until cells are CELL_GOOD wide. */
+const CELL_NARROW = 6.5;
+const CELL_GOOD = 9;
 const FOLD_MAX = 122;
 const FOLD_MIN = 44;
 /** Cells left standing at either end of a fold, so that its edges are seen. */
@@ -21,11 +23,11 @@ export function layoutAxis(lanes, width, { fold = true } = {}) {
   if (length === 0 || width <= 0) return { length, cell: CELL_MAX, fold: FOLD_MAX, segments: [] };
   const folds = [];
   const foldWidth = () => Math.max(FOLD_MIN, Math.min(FOLD_MAX, (0.38 * width) / Math.max(1, folds.length)));
-  const fits = () => cellWidth(length, folds, width, foldWidth()) >= CELL_MAX - 3;
-  if (fold && !fits()) {
+  const cellNow = () => cellWidth(length, folds, width, foldWidth());
+  if (fold && cellNow() < CELL_NARROW) {
     for (const run of evenRuns(lanes, length)) {
       folds.push(run);
-      if (fits()) break;
+      if (cellNow() >= CELL_GOOD) break;
     }
   }
   unfoldSpare(folds, length, width, foldWidth());
@@ -44,7 +46,7 @@ function cellWidth(length, folds, width, foldWidth) {
 function unfoldSpare(folds, length, width, foldWidth) {
   if (folds.length === 0) return;
   const folded = folds.reduce((sum, run) => sum + run.to - run.from, 0);
-  const spare = Math.floor((width - folds.length * foldWidth) / (CELL_MAX - 1)) - (length - folded);
+  const spare = Math.floor((width - folds.length * foldWidth) / (CELL_GOOD + 1)) - (length - folded);
   const [longest] = folds;
   if (spare > 0) longest.from += Math.min(spare, longest.to - longest.from - 2);
 }

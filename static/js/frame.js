@@ -35,13 +35,18 @@ export function createFrame({ prepare, views, onError, win = window }) {
   return { invalidate };
 }
 
-/** Draws at most once in `interval` ms: answers 0 when due, else the milliseconds to wait. */
+/**
+ * Draws at most once in `interval` ms, and where one drawing takes long, so seldom that it takes a fifth of the time:
+ * wait(now, interval) answers 0 when due, else the milliseconds to wait; drawn(now, cost) says when and how long.
+ */
 export function throttle(interval) {
   let last = -Infinity;
+  let pause = 0;
   return {
-    wait: (now) => Math.max(0, last + interval - now),
-    drawn(now) {
+    wait: (now, least = interval) => Math.max(0, last + Math.max(least, pause) - now),
+    drawn(now, cost = 0) {
       last = now;
+      pause = cost * 5;
     },
   };
 }

@@ -14,12 +14,12 @@ export function emptyPlacement(capacity) {
 
 /**
  * Places to draw for `resident` blocks in a pool of `total` (null: unknown). Grows in steps, so that a small cache is
- * drawn large; never shrinks below `current` unless much too large.
+ * drawn large, but for no fewer than `least`; stays at `current` unless that is too small or much too large.
  */
-export function chooseCapacity(resident, total, current = 0, whole = false) {
+export function chooseCapacity(resident, total, { current = 0, whole = false, least = 0 } = {}) {
   const limit = Math.max(resident, total ?? SIZES.at(-1));
   if (whole && total !== null) return limit;
-  const wanted = Math.min(limit, SIZES.find((size) => size >= resident * 1.15) ?? limit);
+  const wanted = Math.min(limit, SIZES.find((size) => size >= Math.max(least, resident * 1.15)) ?? limit);
   if (current >= wanted && current <= limit && wanted * 4 > current) return current;
   return wanted;
 }

@@ -13,6 +13,7 @@ from .conftest import OpenPage
 
 pytestmark = pytest.mark.browser
 
+SCREENS = ((1280, 800), (1920, 1080), (390, 844), (360, 740))
 MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script><b>bold</b> \u202e\x07 ${alert(3)} &amp; "
 
 
@@ -173,18 +174,21 @@ def test_the_scenario_says_what_it_does_and_ends_by_itself_being_clicked(
     expect(page.locator("#scenario-stop")).to_have_text("Play the demo again")
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080), (390, 844), (360, 740)])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_it_fits_every_screen_in_both_themes(
-    demo: str, open_page: OpenPage, keep: Callable[..., None], width: int, height: int, dark: bool
+    demo: str, open_page: OpenPage, keep: Callable[..., None], dark: bool
 ) -> None:
-    page = open_page(demo, width=width, height=height, dark=dark)
+    page = open_page(demo, dark=dark)
     page.locator("h1").click()
     expect(page.locator("#cache-plot .heatmaplayer")).to_be_attached()
-
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("document.documentElement.dataset.theme") == ("dark" if dark else "light")
-    keep(page, f"{width}-{'dark' if dark else 'light'}")
+
+    for width, height in SCREENS:
+        page.set_viewport_size({"width": width, "height": height})
+        plot = page.locator("#cache-plot svg").first
+        expect(plot).to_have_attribute("width", str(page.locator("#cache-stage").evaluate("node => node.clientWidth")))
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        keep(page, f"{width}-{'dark' if dark else 'light'}")
 
 
 def test_the_theme_switch_holds_over_a_reload(demo: str, page: Page) -> None:

@@ -64,13 +64,14 @@ test("places and blocks agree after any history", () => {
 });
 
 test("a small cache is drawn large, a full one whole, and the size doesn't flutter", () => {
-  assert.equal(chooseCapacity(20, 5305), 192);
-  assert.equal(chooseCapacity(170, 5305, 192), 384);
-  assert.equal(chooseCapacity(160, 5305, 384), 384);
-  assert.equal(chooseCapacity(0, 5305, 3072), 192);
+  assert.equal(chooseCapacity(20, 5305), 64);
+  assert.equal(chooseCapacity(170, 5305, { current: 192 }), 320);
+  assert.equal(chooseCapacity(160, 5305, { current: 320 }), 320);
+  assert.equal(chooseCapacity(0, 5305, { current: 2592 }), 64);
   assert.equal(chooseCapacity(5300, 5305), 5305);
   assert.equal(chooseCapacity(20, 63), 63);
-  assert.equal(chooseCapacity(20, 5305, 192, true), 5305);
+  assert.equal(chooseCapacity(20, 5305, { current: 192, whole: true }), 5305);
+  assert.equal(chooseCapacity(20, 5305, { least: 150 }), 192);
   assert.equal(chooseCapacity(70_000, null), 70_000);
 });
 

@@ -8,6 +8,8 @@ import { CELL, cachesOf, cellState, holdersByHash, pool, primaryServer, runningH
 import { createOverlay } from "./cache_overlay.js";
 
 const NO_BLOCKS = new Map();
+/** No cell is drawn larger than this, in pixels; a small cache leaves room around it instead. */
+const LARGEST_CELL = 42;
 /** What is written on a cell of each state. */
 const INKS = ["muted", "cell-single-ink", "cell-few-ink", "cell-many-ink", "cell-running-ink"];
 const NAMES = ["cell-empty", "cell-single", "cell-few", "cell-many", "cell-running"];
@@ -19,7 +21,6 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
   const counts = Object.fromEntries([...document.querySelectorAll("[data-count]")].map((node) => [node.dataset.count, node]));
   const whole = byId("whole-pool");
   const gate = throttle(100);
-  const slowGate = throttle(250);
   let placement = emptyPlacement(0);
   let grid = { columns: 1, rows: 1 };
   let blocks = NO_BLOCKS;
@@ -66,7 +67,8 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
   }
 
   function place(total, ui, width, height, now) {
-    const capacity = chooseCapacity(blocks.size, total, placement.capacity, ui.wholePool);
+    const least = (width * height) / LARGEST_CELL ** 2;
+    const capacity = chooseCapacity(blocks.size, total, { current: placement.capacity, whole: ui.wholePool, least });
     grid = gridShape(Math.max(1, capacity), width, height);
     if (capacity !== placement.capacity || drawn.generation !== drawn.placedGeneration) {
       placement = placeAll(blocks, capacity);
@@ -113,10 +115,7 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
   }
 
   function drawLegend(tally, parts) {
-    setText(counts.single, count(tally[CELL.single]));
-    setText(counts.few, count(tally[CELL.few]));
-    setText(counts.many, count(tally[CELL.many]));
-    setText(counts.running, count(tally[CELL.running]));
+    for (const name of ["single", "few", "many", "running"]) setText(counts[name], count(parts.reason ? null : tally[CELL[name]]));
     setText(counts.rest, count(parts.rest));
     setText(counts["rest-name"], parts.evicted ? "empty" : "never written");
     const hidden = parts.total === null ? 0 : parts.total - placement.capacity;
@@ -137,10 +136,10 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
     if (width === 0) return null;
     const inputs = [state.caches, state.requests, state.servers, width, height, ui.paint, ui.wholePool];
     const changed = !drawn.inputs || inputs.some((input, i) => input !== drawn.inputs[i]);
-    const limit = placement.capacity > 8192 ? slowGate : gate;
+    const due = gate.wait(now, placement.capacity > 8192 ? 250 : 100);
     let wait = null;
-    if (changed && limit.wait(now) === 0) {
-      limit.drawn(now);
+    if (changed && due === 0) {
+      const begun = performance.now();
       drawn.server = server?.id ?? null;
       drawn.generation = state.hello?.instance ?? null;
       blocks = gather(state, server);
@@ -154,11 +153,13 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
       setText(emptyNote, parts.reason === null ? "" : `Nothing to draw: ${parts.reason}.`);
       setHidden(plot, parts.reason !== null);
       drawn.inputs = inputs;
-    } else if (changed) wait = limit.wait(now);
+      drawn.picture = now;
+      gate.drawn(now, performance.now() - begun);
+    } else if (changed) wait = due;
 
     const inkOf = (hash) => INKS[cellState(blocks.get(hash), holdersByHash(state), runningHashes(state))];
-    const scene = { width, height, grid, placement, blocks, effects, inkOf, palette: getPalette(), focus: ui.focus, still: ui.still, now };
-    const busy = overlay.draw(scene, { force: changed });
+    const scene = { width, height, grid, placement, blocks, effects, inkOf, palette: getPalette(), focus: ui.focus, still: ui.still, now, picture: drawn.picture };
+    const busy = overlay.draw(scene);
     return busy ? (ui.still ? 300 : 0) : wait;
   };
 }

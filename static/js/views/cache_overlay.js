@@ -7,6 +7,8 @@ const MARKED = 8192;
 
 export function createOverlay(canvas) {
   const context = canvas.getContext("2d");
+  const marks = document.createElement("canvas");
+  const ink = marks.getContext("2d");
   /** Places that a block just left: slot to the time when. */
   const ghosts = new Map();
   let drawn = {};
@@ -19,22 +21,29 @@ export function createOverlay(canvas) {
     ghosts.set(slot, now);
   }
 
-  /** Draws where something moves or moved just before; true while something still will. */
-  function draw(scene, { force = false } = {}) {
+  /**
+   * Draws where something moves or moved just before; true while something still will. scene.picture changes with every
+   * redraw of the cells below; what stands still on them is drawn once for each and copied from then on.
+   */
+  function draw(scene) {
     const { effects, focus, now } = scene;
     for (const [slot, start] of ghosts) {
       if (now - start > DURATION_MS.removed || scene.placement.hashAt[slot] !== null) ghosts.delete(slot);
     }
     const busy = effects.busy(now) || ghosts.size > 0;
-    if (!busy && !drawn.busy && !force && drawn.focus === focus) return false;
-    drawn = { busy, focus };
+    const anew = drawn.picture !== scene.picture;
+    if (!busy && !drawn.busy && !anew && drawn.focus === focus) return false;
+    drawn = { busy, focus, picture: scene.picture };
     const scale = window.devicePixelRatio || 1;
     const width = Math.round(scene.width * scale);
     const height = Math.round(scene.height * scale);
-    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+    for (const each of [canvas, marks]) {
+      if (each.width !== width || each.height !== height) Object.assign(each, { width, height });
+    }
+    if (anew) drawMarks(scene, scale);
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, scene.width, scene.height);
-    if (scene.placement.capacity <= MARKED) drawChainStarts(scene);
+    context.drawImage(marks, 0, 0, scene.width, scene.height);
     if (busy) drawEffects(scene);
     drawFocus(scene);
     return busy;
@@ -52,30 +61,31 @@ export function createOverlay(canvas) {
     ];
   }
 
-  function drawChainStarts(scene) {
+  /** What stands still on the cells: where chains and branches begin and, on large cells, positions in the prompt. */
+  function drawMarks(scene, scale) {
     const { placement, blocks, palette } = scene;
+    ink.setTransform(scale, 0, 0, scale, 0, 0);
+    ink.clearRect(0, 0, scene.width, scene.height);
+    if (placement.capacity > MARKED) return;
     const [, , width, height] = boxOf(scene, 0);
     const numbered = width >= 20 && height >= 14;
-    context.font = `10px ${palette.font}`;
-    context.textAlign = "center";
-    context.textBaseline = "middle";
+    Object.assign(ink, { font: `10px ${palette.font}`, textAlign: "center", textBaseline: "middle" });
     placement.hashAt.forEach((hash, slot) => {
       const block = hash === null ? undefined : blocks.get(hash);
       if (block === undefined) return;
       if (numbered && block.depth !== null) writeNumber(scene, slot, block);
-      const { parent } = block;
-      if (parent !== null && placement.hashAt[slot - 1] === parent) return;
-      const [x, y, , height] = boxOf(scene, slot);
-      context.fillStyle = parent === null ? palette.text : palette.muted;
-      context.fillRect(x - 0.75, y, parent === null ? 3 : 1.5, height);
+      if (block.parent !== null && placement.hashAt[slot - 1] === block.parent) return;
+      const [x, y, , tall] = boxOf(scene, slot);
+      ink.fillStyle = block.parent === null ? palette.text : palette.muted;
+      ink.fillRect(x - 0.75, y, block.parent === null ? 3 : 1.5, tall);
     });
   }
 
-  /** Large cells carry the block's position in its prompt: along a chain they count up. */
+  /** Along a chain the numbers count up. */
   function writeNumber(scene, slot, block) {
     const [x, y, width, height] = boxOf(scene, slot);
-    context.fillStyle = scene.palette[scene.inkOf(block.hash)];
-    context.fillText(String(block.depth + 1), x + width / 2, y + height / 2 + 0.5);
+    ink.fillStyle = scene.palette[scene.inkOf(block.hash)];
+    ink.fillText(String(block.depth + 1), x + width / 2, y + height / 2 + 0.5);
   }
 
   function drawEffects(scene) {

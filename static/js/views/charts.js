@@ -23,14 +23,15 @@ function createChart(id, keys, build, getPalette) {
     if (inputs.every((input, i) => input === drawn[i])) return null;
     const wait = gate.wait(now);
     if (wait > 0) return wait;
-    gate.drawn(now);
+    const begun = performance.now();
     drawn = inputs;
     const palette = getPalette();
     const chart = build(state, palette);
     setAttribute(node, "aria-label", chart.label);
     setHidden(empty, !chart.empty);
-    const layout = merge(baseLayout(palette, width, height), chart.layout);
-    window.Plotly.react(node, chart.empty ? [] : chart.data, layout, CONFIG);
+    const layout = chart.empty ? { xaxis: { visible: false }, yaxis: { visible: false } } : chart.layout;
+    window.Plotly.react(node, chart.empty ? [] : chart.data, merge(baseLayout(palette, width, height), layout), CONFIG);
+    gate.drawn(now, performance.now() - begun);
     return null;
   };
 }
