@@ -19,7 +19,7 @@ from ..wire.splice import TOKEN_IDS_FIELD, USAGE_FIELD, enrich_body
 from .clock import Clock
 from .prompt_tokens import PromptTokens, Tokenizer
 from .response_tap import Emit, ResponseTap
-from .upstream import HttpUpstream, RawHeaders, Upstream, UpstreamResponse
+from .upstream import HttpUpstream, RawHeaders, Sink, Upstream, UpstreamResponse
 
 OBSERVED = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"})
 """Paths whose POST requests are recorded. Others pass unseen."""
@@ -103,7 +103,7 @@ class ChatProxy:
 
 
 class Exchange:
-    """One request and its response: `send`, then `read` until it is `complete`; `close` in any case.
+    """One request and its response: `send`, then `pump` until it is `complete`; `close` in any case.
 
     `status` and `headers` are those to answer the client with, once `send` is through.
     """
@@ -118,6 +118,7 @@ class Exchange:
         self._call = call
         self._request = request
         self._response: UpstreamResponse | None = None
+        self._write: Sink | None = None
         self._tap: ResponseTap | None = None
         self._cutter: UsageFrameCutter | None = None
         self._facts: BodyFacts = NO_FACTS
@@ -148,42 +149,46 @@ class Exchange:
         self._response = response
         self._answer_head(response)
 
-    async def read(self) -> bytes:
-        """What may go to the client next; b"" perhaps at the end only. Raises Unreachable, UpstreamTimeout."""
+    async def pump(self, write: Sink) -> None:
+        """Hands what may go to the client to `write`, until the last piece or until it returns False; then call again.
+
+        Raises Unreachable, UpstreamTimeout: the response broke off.
+        """
         response = self._response
         assert response is not None
-        while True:
-            try:
-                data = await response.read()
-            except PrefixScopeError as error:
-                self._broke_off(error)
-                raise
-            tap = self._tap
-            if tap is not None:
-                try:
-                    tap.feed(data, response.received_s)
-                    if not self._tokens_asked and tap.saw_first_token and not tap.knows_prompt:
-                        self._ask_for_tokens()
-                except Exception as error:  # The tap's outer edge: it may fail, the chat must not.
-                    self._tap_failed(error)
-            complete = response.complete
-            if self._cutter is not None:
-                data = self._cutter.feed(data)
-                if complete:
-                    data += self._cutter.flush()
-            if complete:
-                self.complete = True
-                self._finish()
-                return data
-            if data:
-                return data
+        self._write = write
+        try:
+            await response.pipe(self._pass_on)
+        except PrefixScopeError as error:
+            self._broke_off(error)
+            raise
 
     def close(self) -> None:
         """The end of the exchange, wherever it is: the server's connection is closed unless everything was read."""
-        if self._response is not None and not self._response.complete:
+        if self._response is not None:
             self._response.abort()
         if self._started and not self._ended:
             self._end("client_gone", None if self.client_gone else "the dashboard was stopped")
+
+    def _pass_on(self, data: bytes, last: bool) -> bool:
+        tap, response = self._tap, self._response
+        if tap is not None and response is not None:
+            try:
+                tap.feed(data, response.received_s)
+                if not self._tokens_asked and tap.saw_first_token and not tap.knows_prompt:
+                    self._ask_for_tokens()
+            except Exception as error:  # The tap's outer edge: it may fail, the chat must not.
+                self._tap_failed(error)
+        if self._cutter is not None:
+            data = self._cutter.feed(data)
+            if last:
+                data += self._cutter.flush()
+        if last:
+            self.complete = True
+            self._response = None
+            self._finish()
+        assert self._write is not None
+        return self._write(data, last) if data or last else True
 
     # --- before the send ---
 

@@ -31,22 +31,28 @@ JOIN_BYTES = 64 * 1024
 RawHeaders = list[tuple[bytes, bytes]]
 
 
+Sink = Callable[[bytes, bool], bool]
+"""Takes a piece of a body, and whether it is the last (which may be empty). Returns False to get no more for now."""
+
+
 class UpstreamResponse(Protocol):
-    """A response whose head has arrived. `read` its body to the end, or `abort` it."""
+    """A response whose head has arrived: `pipe` its body somewhere, or `abort` it. After its last piece, forget it."""
 
     status: int
     headers: RawHeaders
     received_s: float
-    """When the last bytes came that `read` returned; the clock's monotonic seconds."""
-    complete: bool
-    """Everything was read; no call of `read` gives more."""
+    """When the last bytes came; the clock's monotonic seconds."""
 
-    async def read(self) -> bytes:
-        """What has come since; b"" at the end. Raises Unreachable where the server went away, UpstreamTimeout."""
+    async def pipe(self, sink: Sink) -> None:
+        """Hands the body's pieces to `sink` as they arrive, until the last one or until it returns False.
+
+        In the second case a further call goes on. Raises Unreachable where the server went away, UpstreamTimeout, and
+        what `sink` raises.
+        """
         ...
 
     def abort(self) -> None:
-        """Closes the connection, unless the response was read to its end. A pending `read` raises Unreachable."""
+        """Closes the connection. A pending `pipe` raises Unreachable."""
         ...
 
 
@@ -149,7 +155,6 @@ class Connection(asyncio.Protocol):
         self.received_s = 0.0
         self.status = 0
         self.headers: RawHeaders = []
-        self.complete = False
         self._pool = pool
         self._base_url = base_url
         self._clock = clock
@@ -160,7 +165,8 @@ class Connection(asyncio.Protocol):
         self._poll: select.poll | None = None
         self._pieces: list[bytes] = []
         self._held_bytes = 0
-        self._waiter: asyncio.Future[None] | None = None
+        self._waiter: asyncio.Future[bool] | None = None
+        self._sink: Sink | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._on_sent: Callable[[], None] | None = None
         self._error: PrefixScopeError | None = None
@@ -175,7 +181,6 @@ class Connection(asyncio.Protocol):
         """Writes a request. `on_sent` is called at once where the system took all of it, else when it has."""
         self.status = 0
         self.headers = []
-        self.complete = False
         self._head_done = self._message_done = self._framed = False
         self._without_body = without_body
         self._error = None
@@ -207,35 +212,30 @@ class Connection(asyncio.Protocol):
         if not self._head_done and self._error is not None:
             raise self._error
 
-    async def read(self) -> bytes:
-        """See `UpstreamResponse.read`."""
-        while not self._pieces:
-            if self._message_done:
-                self._finish()
-                return b""
-            if self._error is not None:
+    async def pipe(self, sink: Sink) -> None:
+        """See `UpstreamResponse.pipe`. Pieces go to `sink` from `data_received`, without a turn of the event loop."""
+        while True:
+            if self._pieces or self._message_done:
+                last = self._message_done
+                data = self._take()
+                if last:
+                    self._finish()
+                if not sink(data, last) or last:
+                    return
+            elif self._error is not None:
                 raise self._error
-            self._waiter = self._loop.create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
-        pieces = self._pieces
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self._pieces = []
-        self._held_bytes = 0
-        if self._message_done:
-            self._finish()
-        elif self._paused:
-            self._paused = False
-            self.received_s = self._clock.monotonic()
-            self._transport.resume_reading()
-        return data
+            else:
+                waiter = self._waiter = self._loop.create_future()
+                self._sink = sink
+                try:
+                    if await waiter:
+                        return
+                finally:
+                    if self._waiter is waiter:  # Else the connection serves another request already.
+                        self._waiter = self._sink = None
 
     def abort(self) -> None:
         """See `UpstreamResponse.abort`."""
-        if self.complete:
-            return
         self._fail(Unreachable(f"the connection to {self._base_url} was closed"))
         if self._open:
             self._open = False
@@ -278,9 +278,11 @@ class Connection(asyncio.Protocol):
             self._open = False
             self._transport.abort()
             return
-        waiter = self._waiter
-        if waiter is not None and self._head_done and not waiter.done():
-            waiter.set_result(None)
+        if self._sink is not None:
+            if self._pieces or self._message_done:
+                self._pour(self._sink)
+        elif self._head_done:
+            self._wake()
 
     def eof_received(self) -> None:
         """The server closes; the transport follows."""
@@ -293,7 +295,10 @@ class Connection(asyncio.Protocol):
             return
         if exc is None and self._head_done and not self._framed:
             self._message_done = True
-            self._wake()
+            if self._sink is not None:
+                self._pour(self._sink)
+            else:
+                self._wake()
             return
         when = "in the middle of its answer" if self._head_done else "before it answered"
         reason = f": {_reason(exc)}" if isinstance(exc, OSError) else ""
@@ -358,9 +363,40 @@ class Connection(asyncio.Protocol):
 
     # --- inside ---
 
+    def _pour(self, sink: Sink) -> None:
+        """Hands what came to the sink that `pipe` left. Its waiting ends with the last piece, or where it says so."""
+        waiter = self._waiter
+        assert waiter is not None
+        last = self._message_done
+        data = self._take()
+        if last:
+            self._waiter = self._sink = None
+            self._finish()
+        try:
+            more = sink(data, last)
+        except Exception as error:
+            if not waiter.done():
+                waiter.set_exception(error)
+            return
+        if last or not more:
+            self._sink = None
+            if not waiter.done():
+                waiter.set_result(True)
+
+    def _take(self) -> bytes:
+        pieces = self._pieces
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self._pieces = []
+        self._held_bytes = 0
+        if self._paused and not self._message_done:
+            self._paused = False
+            self.received_s = self._clock.monotonic()
+            self._transport.resume_reading()
+        return data
+
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+            self._waiter.set_result(False)
 
     def _sent(self) -> None:
         on_sent, self._on_sent = self._on_sent, None
@@ -369,9 +405,6 @@ class Connection(asyncio.Protocol):
 
     def _finish(self) -> None:
         """The response was read to its end: the connection may serve the next request."""
-        if self.complete:
-            return
-        self.complete = True
         self._in_use = False
         reusable = self._open and self._framed and self._keeps_alive and not (self._without_body or self._surplus)
         if self._paused:
@@ -391,7 +424,7 @@ class Connection(asyncio.Protocol):
     def _check_read_timeout(self) -> None:
         """One timer a connection, armed anew for what is left: none is made and cancelled a chunk."""
         self._timer = None
-        if not self._open or self.complete:
+        if not self._open or not self._in_use:
             return
         silent_s = self._clock.monotonic() - self.received_s
         if self._paused or silent_s < self._read_timeout_s:
@@ -415,4 +448,4 @@ def _reason(error: BaseException | None) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
-__all__ = ["HttpUpstream", "RawHeaders", "Upstream", "UpstreamResponse"]
+__all__ = ["HttpUpstream", "RawHeaders", "Sink", "Upstream", "UpstreamResponse"]

@@ -6,7 +6,7 @@ still there. Errors of its own have a body that both OpenAI's clients and the da
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Generator, MutableMapping
 from typing import Any
 
 import msgspec
@@ -79,12 +79,13 @@ async def _exchange(exchange: Exchange, receive: Receive, send: Send) -> None:
     try:
         await exchange.send()
         await send({"type": "http.response.start", "status": exchange.status, "headers": exchange.headers})
+        sender = Sender(send)
         while not exchange.complete:
             try:
-                data = await exchange.read()
+                await exchange.pump(sender.send_now)
             except PrefixScopeError:
                 return
-            await send({"type": "http.response.body", "body": data, "more_body": not exchange.complete})
+            await sender.drain()
     except asyncio.CancelledError:
         if not exchange.client_gone:
             raise
@@ -92,6 +93,55 @@ async def _exchange(exchange: Exchange, receive: Receive, send: Send) -> None:
     finally:
         watcher.cancel()
         exchange.close()
+
+
+class Sender:
+    """Sends pieces from where they arrive, without a turn of the event loop, as long as the client keeps up.
+
+    `send` is driven by hand up to where it would wait; an ASGI server's only waits while the client is slow. Then
+    `send_now` returns False, and `drain`, in a task, waits for the rest of it.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._waiting: tuple[Generator[Any, Any, Any], Any] | None = None
+
+    def send_now(self, data: bytes, last: bool) -> bool:
+        """Whether the piece was taken at once. If not, `drain` before the next."""
+        sending = self._send({"type": "http.response.body", "body": data, "more_body": not last}).__await__()
+        try:
+            waits_for = next(sending)
+        except StopIteration:
+            return True
+        self._waiting = (sending, waits_for)
+        return False
+
+    async def drain(self) -> None:
+        """Waits until the last piece was taken."""
+        if self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            await _Rest(*waiting)
+
+
+class _Rest:
+    """What is left of an awaitable after its first step, which asked to wait for `waits_for`."""
+
+    def __init__(self, steps: Generator[Any, Any, Any], waits_for: Any) -> None:
+        self._steps = steps
+        self._waits_for = waits_for
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        waits_for = self._waits_for
+        try:
+            while True:
+                try:
+                    value = yield waits_for
+                except BaseException as error:
+                    waits_for = self._steps.throw(error)
+                else:
+                    waits_for = self._steps.send(value)
+        except StopIteration:
+            return
 
 
 async def _watch(receive: Receive, exchange: Exchange, task: asyncio.Task[Any]) -> None:
