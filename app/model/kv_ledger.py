@@ -64,8 +64,10 @@ class KvLedger:
         timed = published_s is not None and bool(book.open)
         overtaken = state.joiner.overtaken(book, published_s) if published_s is not None and timed else {}
         changed: dict[int, Request] = {}
+        refused, stored_blocks = book.cache.refused, 0
         for event in batch.events:
             if type(event) is BlockStored:
+                stored_blocks += len(event.block_hashes)
                 self._stored(server, book, event, batch, timed, changed)
             elif type(event) is BlockRemoved:
                 self._removed(book, event, batch)
@@ -74,6 +76,9 @@ class KvLedger:
                 stream.emptied()
                 state.joiner.cleared(book)
                 self._cleared(book, batch.at_s, blocks, "reset")
+        stream.blocks_stored += stored_blocks
+        if book.cache.refused != refused:
+            stream.incomplete()
         if timed:
             state.joiner.caught_up(book, overtaken)
         if book.cache.block_size != before[4]:
@@ -104,19 +109,17 @@ class KvLedger:
         timed: bool,
         changed: dict[int, Request],
     ) -> None:
-        state, cache = self._state, book.cache
+        state = self._state
+        hashes, parent, _, _, _, medium, _, group, _, session = event
         reading: StoreReading = "auto"
         owner: Request | None = None
-        if event.session_id is not None or server.skipping:
+        if session is not None or server.skipping:
             reading, owner = state.joiner.reading_of(event, server)
-        refused = cache.refused
-        stored = cache.store(event, batch.at_s, reading)
-        if stored.cleared is not None:
+        stored = book.cache.store(event, batch.at_s, reading)
+        meaning, copies, depth, tokens, fresh, cleared = stored
+        if cleared is not None:
             book.stream.restarted(batch.at_s, sequence=False)
-            self._cleared(book, batch.at_s, stored.cleared, "restarted")
-        if cache.refused != refused:
-            book.stream.incomplete()
-        book.stream.blocks_stored += len(event.block_hashes)
+            self._cleared(book, batch.at_s, cleared, "restarted")
         if owner is not None or book.expected or book.sharing.holds_any:
             owner, grown = state.joiner.stored(book, server, event, stored, owner, batch.at_s)
             if owner is not None:
@@ -124,22 +127,24 @@ class KvLedger:
             for request in grown:
                 changed[request.serial] = request
         if book.open and not timed:
-            state.joiner.advance(book, owner, fresh=stored.fresh > 0, replayed=batch.replayed)
-        texts = block_texts(event.block_hashes)
-        if event.parent_hash is None and not stored.fresh and owner is not None and owner.usage_cached is None:
-            owner.doubtful = (event.block_hashes, stored.reading == "stored")
-        if stored.reading == "report":
+            state.joiner.advance(book, owner, fresh=fresh > 0, replayed=batch.replayed)
+        if owner is not None and parent is None and not fresh and owner.usage_cached is None:
+            owner.doubtful = (hashes, meaning == "stored")
+        if len(hashes) == 1 and type(hashes[0]) is int:
+            texts: tuple[str, ...] = (f"{hashes[0]:016x}",)
+        else:
+            texts = block_texts(hashes)
+        if meaning == "report":
             self._reported(book, owner, event, texts, batch)
             return
-        parent = event.parent_hash
         named = blocks_stored(
             texts,
-            None if parent is None else hash_text(parent),
-            stored.depth,
-            stored.tokens,
-            event.group_idx,
-            event.medium,
-            stored.copies,
+            f"{parent:016x}" if type(parent) is int else None if parent is None else hash_text(parent),
+            depth,
+            tokens,
+            group,
+            medium,
+            copies,
             owner.id if owner is not None else None,
             batch.seq,
         )

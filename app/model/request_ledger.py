@@ -47,6 +47,8 @@ class RequestLedger:
         """Steps that a request's state doesn't allow, left out; and observations of requests that aren't kept."""
         self._state = state
         self._late: deque[tuple[float, Request]] = deque()
+        self._held: dict[RequestId, Request] = {}
+        """Running requests whose block table changed since it was last sent."""
 
     def started(self, sent: RequestStarted) -> None:
         """The last byte of a request's body was sent."""
@@ -152,6 +154,7 @@ class RequestLedger:
         if ended.status is not None:
             request.status = ended.status
         state.requests.end(request)
+        self._held.pop(request.id, None)
         state.joiner.follow(request, server)
         self._forecast(request)
         state.joiner.ended(request, server)
@@ -180,8 +183,10 @@ class RequestLedger:
 
     def tick(self, at_s: float) -> None:
         """Once a second: block tables that were held back, and requests whose events have had their time."""
-        for request in self._state.requests.running():
-            self._show_table(request, at_s)
+        held, self._held = self._held, {}
+        for request in held.values():
+            if request.running:
+                self._show_table(request, at_s)
         while self._late and self._late[0][0] <= at_s - LATE_S:
             _, request = self._late.popleft()
             self._state.joiner.stop_waiting(request, self._state.server_of(request))
@@ -213,6 +218,7 @@ class RequestLedger:
 
     def _show_table(self, request: Request, at_s: float, *, hurry: bool = False) -> None:
         if not hurry and request.shown is not None and at_s - request.shown_s < JOINED_INTERVAL_S:
+            self._held[request.id] = request
             return
         table = block_table(request)
         if table is None or table == request.shown:

@@ -93,8 +93,6 @@ class RankBook:
 
 def block_texts(hashes: Sequence[BlockHash]) -> tuple[str, ...]:
     """`hash_text` of many, without a call for each of the usual kind."""
-    if len(hashes) == 1 and type(hashes[0]) is int:
-        return (f"{hashes[0]:016x}",)
     return tuple([f"{item:016x}" if type(item) is int else hash_text(item) for item in hashes])
 
 
