@@ -63,14 +63,18 @@ class Ask:
 def workload(seed: int, count: int) -> Iterator[Ask | None]:
     """`count` prompts that share, repeat, break off and push each other out; None is a reset of the cache."""
     dice = random.Random(seed)
-    documents = [tuple(dice.randrange(VOCABULARY) for _ in range(LONGEST)) for _ in range(4)]
+    documents = [tuple(dice.randrange(VOCABULARY) for _ in range(LONGEST)) for _ in range(3)]
     asked: list[Ask] = []
 
     def fresh(length: int) -> tuple[int, ...]:
         return tuple(dice.randrange(VOCABULARY) for _ in range(length))
 
+    def length() -> int:
+        """Short ones are more common: a CPU computes 50 to 300 tokens a second."""
+        return dice.randint(1, dice.randint(1, LONGEST))
+
     def shared() -> tuple[int, ...]:
-        head = documents[dice.randrange(len(documents))][: dice.randint(1, LONGEST - 60)]
+        head = documents[dice.randrange(len(documents))][: min(length(), LONGEST - 60)]
         return head + fresh(dice.randint(1, 60))
 
     def at_a_boundary() -> tuple[int, ...]:
@@ -92,7 +96,7 @@ def workload(seed: int, count: int) -> Iterator[Ask | None]:
     for index in range(count):
         if index in (count // 3, count // 2):
             yield None
-        kind = dice.choice(kinds) if dice.random() > 0.08 else lambda: fresh(dice.randint(1, LONGEST))
+        kind = dice.choice(kinds) if dice.random() > 0.08 else lambda: fresh(length())
         ask = Ask(
             what=f"{index} {kind.__name__}",
             tokens=kind(),

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.vllm
 
 POOL = 64
 SEED = 2026
-REQUESTS = 240
+REQUESTS = 220
 SCENARIOS = 100
 
 
@@ -67,7 +67,7 @@ def test_the_same_prompts_give_the_same_reuse_and_the_same_events(real: Server, 
     theirs = real.run(asks)
     assert len(theirs.asked) == REQUESTS
     assert sum(cached > 0 for cached in theirs.cached_tokens) > REQUESTS // 3
-    assert sum(event[0] == "removed" for event in theirs.events) > 500
+    assert sum(event[0] == "removed" for event in theirs.events) > 300
     _assert_same(theirs, embedded.run(asks))
 
 
