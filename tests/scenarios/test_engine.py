@@ -58,11 +58,11 @@ def told(event: CacheEvent) -> KvEvent:
 class Pair:
     """An engine and a ledger. Batches that a request causes may reach the ledger after the next one was sent."""
 
-    def __init__(self, seed: int, *, late: bool, sessions: bool) -> None:
+    def __init__(self, seed: int, *, late: bool, sessions: bool, timed: bool = True) -> None:
         self.random = Random(seed)
         self.engine = EngineCore(CoreConfig(num_gpu_blocks=BLOCKS, block_size=BLOCK), next_token)
         self.ledger = Ledger(LedgerLimits(), 0.0)
-        self.late, self.sessions = late, sessions
+        self.late, self.sessions, self.timed = late, sessions, timed
         self.now = 1.0
         self.seq = 0
         self.held: list[KvBatch] = []
@@ -105,7 +105,9 @@ class Pair:
             self.now += 0.01
             if result.events:
                 events = tuple(told(event) for event in result.events)
-                batch = KvBatch(SERVER, Rank(0), self.seq, events, self.now, published_s=1e9 + self.now)
+                batch = KvBatch(
+                    SERVER, Rank(0), self.seq, events, self.now, published_s=1e9 + self.now if self.timed else None
+                )
                 self.seq += 1
                 # The last step's events may be overtaken by the answer's end, and by the next request.
                 finishes = any(step.finished for step in result.progress)
@@ -152,3 +154,11 @@ def test_forecast_equals_outcome_for_every_request_of_a_sequence(seed: int, sess
     record = pair.ledger.server(SERVER)
     assert record is not None
     assert (record.streams[0].unknown_removes, record.streams[0].orphans) == (0, 0)
+
+
+@pytest.mark.parametrize("sessions", [False, True], ids=["tokens", "sessions"])
+def test_forecast_equals_outcome_where_nobody_says_when_batches_were_published(sessions: bool) -> None:
+    pair = Pair(7, late=False, sessions=sessions, timed=False)
+    results = [pair.run(number) for number in range(200)]
+    assert [forecast for _, forecast in results] == [cached for cached, _ in results]
+    assert pair.mirrored() == pair.resident()
