@@ -36,6 +36,8 @@ from .writer import Writer
 
 FIRST_RESTART_S = 1.0
 LAST_RESTART_S = 60.0
+Run = Callable[[], Awaitable[None]]
+"""A source's own `run`: until cancelled."""
 logger = logging.getLogger(__name__)
 
 
@@ -109,8 +111,8 @@ class Runtime:
         try:
             async with asyncio.TaskGroup() as tasks:
                 running = [tasks.create_task(self.writer.run(), name="writer")]
-                for name, run in self._sources().items():
-                    running.append(tasks.create_task(_keep_running(name, run), name=name))
+                for name, (run, tell_failed) in self._sources().items():
+                    running.append(tasks.create_task(_keep_running(name, run, tell_failed), name=name))
                 if self.scenario is not None:
                     self.scenario.start()
                 try:
@@ -129,7 +131,8 @@ class Runtime:
         if _tells_of_a_lost_server(observation):
             self._probe.wake()
 
-    def _sources(self) -> dict[str, Callable[[], Awaitable[None]]]:
+    def _sources(self) -> dict[str, tuple[Run, Callable[[str], object] | None]]:
+        """Each source by name, and how its failure is shown; the probe's isn't: what it last found still stands."""
         settings = self.settings
         subscriber = KvSubscriber(
             self.server, Rank(0), settings.kv_events, settings.kv_replay, settings.kv_topic, self._emit, self.clock,
@@ -140,7 +143,11 @@ class Runtime:
             self.server, self.http, self._emit, self.clock, settings.scrape_interval_s, settings.scrape_timeout_s,
             settings.vllm_api_key,
         )  # fmt: skip
-        return {"kv events": subscriber.run, "metrics": scraper.run, "probe": self._probe.run}
+        return {
+            "KV events": (subscriber.run, subscriber.tell_failed),
+            "metrics": (scraper.run, scraper.tell_failed),
+            "probe": (self._probe.run, None),
+        }
 
 
 def _tells_of_a_lost_server(observation: Observation) -> bool:
@@ -150,8 +157,8 @@ def _tells_of_a_lost_server(observation: Observation) -> bool:
     return isinstance(observation, RequestEnded) and observation.outcome == "server_gone"
 
 
-async def _keep_running(name: str, run: Callable[[], Awaitable[None]]) -> None:
-    """Runs a source. One that fails in a way that it doesn't know itself is logged and started again."""
+async def _keep_running(name: str, run: Run, tell_failed: Callable[[str], object] | None) -> None:
+    """Runs a source. One that fails in a way that it doesn't know itself is logged, shown and started again."""
     pause_s = FIRST_RESTART_S
     while True:
         try:
@@ -159,6 +166,8 @@ async def _keep_running(name: str, run: Callable[[], Awaitable[None]]) -> None:
             logger.error("the source of %s ended by itself; it starts again in %.0f s", name, pause_s)
         except Exception:
             logger.exception("the source of %s failed; it starts again in %.0f s", name, pause_s)
+        if tell_failed is not None:
+            tell_failed(f"Reading {name} failed, and is started again by itself. The dashboard's log says why.")
         await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))
         pause_s = min(pause_s * 2, LAST_RESTART_S)
 

@@ -187,7 +187,9 @@ class Scenario:
                 await self._rounds(client)
         except Exception:
             logger.exception("the demo's scenario failed")
-        self._say("The scenario is over: now it is your turn.", running=False)
+            self._say("The scenario failed; the dashboard's log says why. The page itself goes on.", running=False)
+        else:
+            self._say("The scenario is over: now it is your turn.", running=False)
 
     async def _rounds(self, client: httpx.AsyncClient) -> None:
         for number, preset in enumerate(self._presets):

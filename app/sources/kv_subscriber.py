@@ -16,6 +16,7 @@ from ..ids import Rank, ServerId
 from ..observations import KvBatch, KvGap, KvRestarted, Malformed, Observation
 from ..wire.kv_events import KvEventDecoder
 from ..wire.kv_frames import DEFAULT_MAX_PAYLOAD_BYTES, KvFrames, parse_live
+from ..wire.salt import KEY_BYTES
 from .backoff import Backoff
 from .clock import Clock
 from .kv_endpoints import no_replay, not_a_publisher, nothing_publishes, resolved_endpoints
@@ -72,7 +73,7 @@ class KvSubscriber:
         self._max_message_bytes = max_message_bytes
         self._receive_hwm = receive_hwm
         self._replay_limits = replay_limits or ReplayLimits(max_message_bytes=max_message_bytes)
-        self._decoder = KvEventDecoder(salt_key or secrets.token_bytes(32), max_message_bytes)
+        self._decoder = KvEventDecoder(salt_key or secrets.token_bytes(KEY_BYTES), max_message_bytes)
         self._sequence = KvSequence()
         self._context: zmq.Context[zmq.Socket[bytes]]
         self._states = KvStates(server, rank, emit, clock)
@@ -101,6 +102,10 @@ class KvSubscriber:
             await asyncio.Event().wait()
         finally:
             self._context.destroy(linger=0)
+
+    def tell_failed(self, message: str) -> None:
+        """For whoever runs this: `run` ended by a fault, and `message` says so to people."""
+        self._state("disconnected", message)
 
     async def _follow(self) -> None:
         """Follows the stream on one socket; returns when it needs a new one."""

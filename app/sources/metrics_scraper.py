@@ -48,8 +48,8 @@ class MetricsScraper:
         self._api_key = api_key
         self._backoff = Backoff(min(interval_s, MAX_PAUSE_S), max(interval_s, MAX_PAUSE_S))
         self._known: KnownLabels = {}
-        self._last_reason: str | None = ""
-        """Why the last reading failed; None after a good one, "" before the first."""
+        self._last_reason: str | None = None
+        """Why the last reading failed; None after a good one and before the first."""
 
     async def run(self) -> None:
         """Reads until cancelled."""
@@ -64,6 +64,10 @@ class MetricsScraper:
             else:
                 await asyncio.sleep(self._backoff.pause_s())
                 due = self._clock.monotonic()
+
+    def tell_failed(self, message: str) -> None:
+        """For whoever runs this: `run` ended by a fault, and `message` says so to people."""
+        self._failed(message, None)
 
     async def scrape(self) -> bool:
         """One reading, emitted; whether it was good."""
@@ -119,6 +123,6 @@ class MetricsScraper:
             return
         if reason is not None:
             _log.warning("metrics: %s", reason)
-        elif self._last_reason:
+        else:
             _log.info("metrics: %s%s is read again", self._server, PATH)
         self._last_reason = reason

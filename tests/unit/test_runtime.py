@@ -7,8 +7,10 @@ from app import runtime
 from app.errors import SettingsError
 from app.ids import RequestId, ServerId
 from app.observations import MetricsFailed, Observation, RequestEnded, ScenarioStepped
-from app.runtime import kv_line, server_id
+from app.runtime import Runtime, kv_line, server_id
 from app.settings import Settings, load_settings
+from app.sources.kv_subscriber import KvSubscriber
+from app.sources.metrics_scraper import MetricsScraper
 
 
 def settings(**given: str) -> Settings:
@@ -100,7 +102,7 @@ def test_signs_of_a_lost_server_wake_the_probe(observation: Observation, tells: 
     assert runtime._tells_of_a_lost_server(observation) is tells
 
 
-async def test_a_source_that_fails_is_logged_and_started_again(
+async def test_a_source_that_fails_is_logged_shown_and_started_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(runtime, "FIRST_RESTART_S", 0.0)
@@ -116,11 +118,31 @@ async def test_a_source_that_fails_is_logged_and_started_again(
         if starts == 3:
             await asyncio.Event().wait()
 
+    told: list[str] = []
     with caplog.at_level(logging.ERROR):
-        task = asyncio.create_task(runtime._keep_running("things", source))
+        task = asyncio.create_task(runtime._keep_running("things", source, told.append))
         async with asyncio.timeout(5):
             assert [await started.get() for _ in range(3)] == [1, 2, 3]
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
     assert ["failed" in record.getMessage() for record in caplog.records] == [True, False]
+    assert told == ["Reading things failed, and is started again by itself. The dashboard's log says why."] * 2
+
+
+async def test_a_source_that_failed_is_told_of_in_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(_source: object) -> None:
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setattr(KvSubscriber, "run", fail)
+    monkeypatch.setattr(MetricsScraper, "run", fail)
+    run = Runtime(settings(vllm="http://127.0.0.1:9"))
+
+    def told() -> list[bool]:
+        record = run.server_record()
+        messages = [] if record is None else [*(stream.message for stream in record.streams), record.metrics_message]
+        return ["log says why" in (message or "") for message in messages]
+
+    async with run.running(), asyncio.timeout(10):
+        while told() != [True, True]:  # noqa: ASYNC110
+            await asyncio.sleep(0)

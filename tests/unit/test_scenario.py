@@ -65,6 +65,7 @@ async def test_it_plays_every_round_and_then_ends_by_itself() -> None:
     assert [stepped.running for stepped in rig.said] == [True] * 4 * ROUNDS + [False]
     assert {stepped.steps for stepped in rig.said} == {4}
     assert all(stepped.caption for stepped in rig.said)
+    assert "over" in rig.said[-1].caption
 
 
 async def test_its_requests_ask_for_all_that_can_be_shown() -> None:
@@ -141,3 +142,4 @@ async def test_a_server_that_breaks_ends_it_and_nothing_else() -> None:
     await rig.until(lambda: not rig.scenario.running)
 
     assert rig.said[-1].running is False
+    assert "failed" in rig.said[-1].caption
