@@ -32,7 +32,7 @@ class Gone(Exception):
 
 
 class HttpApp:
-    """Routes requests. Made for one engine; `started_s` is seconds of the Unix epoch."""
+    """Routes requests to the handlers of one engine."""
 
     def __init__(
         self, loop: EngineLoop, tokenizer: Tokenizer, generator: Generator, *, model_name: str, profile: str

@@ -5,12 +5,13 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from types import TracebackType
 
 import uvicorn
+import uvloop
 
 from .core import CoreConfig
 from .generate import Generator
@@ -112,6 +113,9 @@ class EmbeddedEngine:
             ]
             await self.server.listening.wait()
         except BaseException:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
             await self._stack.aclose()
             raise
         return self
@@ -119,17 +123,20 @@ class EmbeddedEngine:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Ends running requests, then everything else."""
-        stepping, replaying, serving = self._tasks
+        """Ends running requests, then everything else. Raises what a part of the engine failed with meanwhile."""
+        *background, serving = self._tasks
         self.server.should_exit = True
         self.loop.abort_all()
-        with suppress(asyncio.CancelledError, Exception):
-            await serving
-        for task in (stepping, replaying):
-            task.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await task
-        await self._stack.aclose()
+        try:
+            ends: list[object] = [*await asyncio.gather(serving, return_exceptions=True)]
+            for task in background:
+                task.cancel()
+            ends += await asyncio.gather(*background, return_exceptions=True)
+        finally:
+            await self._stack.aclose()
+        for end in ends:
+            if error is None and isinstance(end, Exception):
+                raise end
 
     @property
     def ready_line(self) -> str:
@@ -200,7 +207,7 @@ def serve_engine(config: EngineConfig) -> None:
     """
     try:
         core_config(config)
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(config))
     except ConfigError as error:
         print(f"embedded engine: {error}", file=sys.stderr)
@@ -208,11 +215,3 @@ def serve_engine(config: EngineConfig) -> None:
     except PortTaken as error:
         print(f"embedded engine: {error}", file=sys.stderr)
         raise SystemExit(1) from None
-
-
-def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.Loop

@@ -12,7 +12,10 @@ import httpx
 import pytest
 import zmq
 
+from app.engine.loop import EngineLoop
 from app.engine.server import ConfigError, EngineConfig, core_config
+
+from .engines import running
 
 ROOT = Path(__file__).parents[2]
 START = "from app.engine.server import EngineConfig, serve_engine; serve_engine(EngineConfig({}))"
@@ -120,3 +123,14 @@ def test_flags_that_are_not_given_come_from_the_profile() -> None:
     core = core_config(EngineConfig())
     assert (core.num_gpu_blocks, core.block_size, core.max_model_len) == (5306, 16, 32768)
     assert core_config(EngineConfig(num_gpu_blocks=64)).num_gpu_blocks == 64
+
+
+async def test_a_part_that_failed_is_not_passed_over_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(_loop: EngineLoop) -> None:
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setattr(EngineLoop, "run", fail)
+
+    with pytest.raises(ZeroDivisionError):
+        async with running():
+            pass
