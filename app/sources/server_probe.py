@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import msgspec
@@ -141,7 +141,7 @@ class ServerProbe:
             f"{self._server}{path} {told} (HTTP {status}). Set PREFIXSCOPE_VLLM_API_KEY to the server's key.",
         )
 
-    def _answer(self, state: Any, message: str) -> ServerProbed:
+    def _answer(self, state: Literal["down", "not_vllm", "unauthorized"], message: str) -> ServerProbed:
         return ServerProbed(self._server, state, message, self._clock.monotonic())
 
     def _note(self, probed: ServerProbed) -> None:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from ..ids import BlockHash, GroupIdx
 from ..observations import AllBlocksCleared, BlockRemoved, BlockStored, KvEvent, WireForm
 from .kv_extra_keys import ExtraKeyReader
-from .kv_values import DEFAULT_MAX_PAYLOAD_BYTES, split_batch
+from .kv_frames import DEFAULT_MAX_PAYLOAD_BYTES
+from .kv_values import split_batch
 
 HASH_MASK = 2**64 - 1
 MAX_NAME_CHARS = 512

@@ -11,7 +11,6 @@ import msgspec
 
 from ..errors import DecodeError
 
-DEFAULT_MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
 PLAIN_BYTES = 1024 * 1024
 MAX_EVENTS = 200_000
 """Events in one batch."""
