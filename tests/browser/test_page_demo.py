@@ -151,7 +151,7 @@ def test_markup_in_a_prompt_is_text_everywhere(demo: str, page: Page) -> None:
     expect(page.locator(".lane-list .lane .lane-name").first).to_contain_text("<img src=x")
     expect(page.locator("#run-state")).to_contain_text("<script>alert(2)</script>")
     cells = page.locator(".lane-list .lane .lane-cells").first
-    cells.hover(position={"x": 22, "y": 10})
+    cells.hover(position={"x": 4, "y": 10})
     expect(page.locator("#block-card .block-text")).to_contain_text(re.compile(r"[<>=&]|alert|bold"))
     page.locator("#chart-ttft").scroll_into_view_if_needed()
     points = page.locator("#chart-ttft .point")
