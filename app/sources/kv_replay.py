@@ -10,13 +10,17 @@ from dataclasses import dataclass, field
 
 import zmq
 
-from ..errors import DecodeError
+from ..errors import DecodeError, SettingsError
 from ..wire.kv_frames import DEFAULT_MAX_PAYLOAD_BYTES, KvFrames, parse_replay, replay_request
+from .clock import Clock
 from .zmq_socket import HANDSHAKE_FAILED, ZmqSocket, woken
 
 MAX_CONVERSATIONS = 20
 """A publisher drops answers when they come faster than they are sent: the rest is asked for again, this often."""
 _LOST = (zmq.EVENT_CONNECT_RETRIED, zmq.EVENT_CLOSED, zmq.EVENT_DISCONNECTED, *HANDSHAKE_FAILED)
+SLOW_S = 0.25
+PAUSE_S = 5.0
+"""After a replay socket that takes its time and doesn't answer: gaps are reported at once instead of waiting again."""
 _SLICE_S = 0.0015
 _SLICE_MESSAGES = 256
 
@@ -59,6 +63,35 @@ class History:
         while seq in self.batches:
             seq += 1
         return seq
+
+
+class Replay:
+    """One publisher's replay socket, and whether it is of use. `endpoint` "": there is none."""
+
+    def __init__(self, endpoint: str | None, limits: ReplayLimits, clock: Clock) -> None:
+        self.endpoint = endpoint
+        self.available: bool | None = None
+        """Whether it answered, the last time; None before the first."""
+        self._limits = limits
+        self._clock = clock
+        self._paused_until_s = 0.0
+
+    async def fetch(self, context: zmq.Context[zmq.Socket[bytes]], start_seq: int) -> History:
+        """The publisher's history from `start_seq` on; one that isn't `answered` where there is no replay."""
+        if not self.endpoint:
+            self.available = False
+            return History()
+        began_s = self._clock.monotonic()
+        if began_s < self._paused_until_s:
+            return History()
+        try:
+            history = await fetch_history(context, self.endpoint, start_seq, self._limits)
+        except SettingsError:
+            history = History()
+        self.available = history.answered
+        if not history.answered and self._clock.monotonic() - began_s >= SLOW_S:
+            self._paused_until_s = self._clock.monotonic() + PAUSE_S
+        return history
 
 
 async def fetch_history(

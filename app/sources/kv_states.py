@@ -9,7 +9,7 @@ from ..observations import KvStreamState, Observation
 from .clock import Clock
 
 StreamState = Literal["connecting", "connected", "disconnected", "off"]
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class KvStates:
@@ -30,5 +30,5 @@ class KvStates:
             return
         self._told, self.current = told, state
         if message is not None:
-            _log.warning("kv events, rank %d: %s", self._rank, message)
+            logger.warning("kv events, rank %d: %s", self._rank, message)
         self._emit(KvStreamState(self._server, self._rank, state, endpoint, message, self._clock.monotonic(), replay))

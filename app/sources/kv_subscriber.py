@@ -20,7 +20,7 @@ from ..wire.salt import KEY_BYTES
 from .backoff import Backoff
 from .clock import Clock
 from .kv_endpoints import no_replay, not_a_publisher, nothing_publishes, resolved_endpoints
-from .kv_replay import History, ReplayLimits, fetch_history
+from .kv_replay import History, Replay, ReplayLimits
 from .kv_sequence import KvSequence
 from .kv_states import KvStates, StreamState
 from .zmq_socket import HANDSHAKE_FAILED, ZmqSocket, woken
@@ -35,9 +35,6 @@ RECHECK_S = 1.0
 """After a connection is made: a subscription that arrived late at the publisher may have cost a message."""
 RETRY_CAP_S = 30.0
 """Between looks for a replay socket that isn't there."""
-SLOW_REPLAY_S = 0.25
-REPLAY_PAUSE_S = 5.0
-"""After a replay socket that takes its time and doesn't answer: gaps are reported at once instead of waiting again."""
 
 
 class KvSubscriber:
@@ -66,13 +63,13 @@ class KvSubscriber:
         self._rank = rank
         self._endpoint = endpoint
         self._is_guessed = endpoint is None
-        self._replay_endpoint = replay_endpoint
+        limits = replay_limits or ReplayLimits(max_message_bytes=max_message_bytes)
+        self._replay = Replay(replay_endpoint, limits, clock)
         self._topic = topic.encode()
         self._emit = emit
         self._clock = clock
         self._max_message_bytes = max_message_bytes
         self._receive_hwm = receive_hwm
-        self._replay_limits = replay_limits or ReplayLimits(max_message_bytes=max_message_bytes)
         self._decoder = KvEventDecoder(salt_key or secrets.token_bytes(KEY_BYTES), max_message_bytes)
         self._sequence = KvSequence()
         self._context: zmq.Context[zmq.Socket[bytes]]
@@ -84,15 +81,13 @@ class KvSubscriber:
         self._recheck_at_s: float | None = None
         self._retries = Backoff(0.25, RETRY_CAP_S)
         self._restarts = 0
-        self._replay_available: bool | None = None
-        self._replay_paused_until_s = 0.0
 
     async def run(self) -> None:
         """Follows the stream until cancelled. With an address that can't be used it says so and waits."""
         self._context = zmq.Context()
         try:
-            self._endpoint, self._replay_endpoint = resolved_endpoints(
-                self._endpoint, self._replay_endpoint, self._server, self._rank
+            self._endpoint, self._replay.endpoint = resolved_endpoints(
+                self._endpoint, self._replay.endpoint, self._server, self._rank
             )
             self._state("connecting", None)
             while True:
@@ -163,10 +158,10 @@ class KvSubscriber:
                 self._state("disconnected", nothing_publishes(self._endpoint or "", self._is_guessed))
 
     def _connected(self) -> None:
-        self._state("connected", no_replay(self._replay_endpoint) if self._replay_available is False else None)
+        self._state("connected", no_replay(self._replay.endpoint) if self._replay.available is False else None)
 
     def _state(self, state: StreamState, message: str | None) -> None:
-        self._states.tell(state, self._endpoint, message, self._replay_available)
+        self._states.tell(state, self._endpoint, message, self._replay.available)
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
@@ -234,7 +229,7 @@ class KvSubscriber:
         """Looks once more, beside the live messages, for one that was lost before the subscription arrived."""
         known, restarts = self._sequence.next_seq, self._restarts
         history = await self._fetch(max((known or 0) - 1, 0))
-        if history is None and self._replay_endpoint:
+        if history is None and self._replay.endpoint:
             # A server that starts may publish before it replays.
             self._recheck_at_s = self._clock.monotonic() + self._retries.pause_s()
         if self._states.current == "connected":
@@ -277,19 +272,7 @@ class KvSubscriber:
 
     async def _fetch(self, start_seq: int) -> History | None:
         """The publisher's history from `start_seq` on; None where there is no replay."""
-        if not self._replay_endpoint:
-            self._replay_available = False
-            return None
-        if self._clock.monotonic() < self._replay_paused_until_s:
-            return None
-        began_s = self._clock.monotonic()
-        try:
-            history = await fetch_history(self._context, self._replay_endpoint, start_seq, self._replay_limits)
-        except SettingsError:
-            history = History()
-        self._replay_available = history.answered
-        if not history.answered and self._clock.monotonic() - began_s >= SLOW_REPLAY_S:
-            self._replay_paused_until_s = self._clock.monotonic() + REPLAY_PAUSE_S
+        history = await self._replay.fetch(self._context, start_seq)
         for _ in range(history.malformed):
             self._malformed(DecodeError("A replay answer that can't be read."))
         return history if history.answered else None

@@ -23,7 +23,7 @@ MAX_PAGE_BYTES = 64 * 1024 * 1024
 MAX_PAUSE_S = 1.5
 """Cap of the pauses after failures: a server that is back is read again within two seconds."""
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class MetricsScraper:
@@ -122,7 +122,7 @@ class MetricsScraper:
         if reason == self._last_reason:
             return
         if reason is not None:
-            _log.warning("metrics: %s", reason)
+            logger.warning("metrics: %s", reason)
         else:
-            _log.info("metrics: %s%s is read again", self._server, PATH)
+            logger.info("metrics: %s%s is read again", self._server, PATH)
         self._last_reason = reason

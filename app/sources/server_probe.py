@@ -25,7 +25,7 @@ MAX_ANSWER_BYTES = 4 * 1024 * 1024
 MAX_MODELS = 1000
 MAX_TEXT_CHARS = 200
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ServerProbe:
@@ -149,9 +149,9 @@ class ServerProbe:
             return
         self._last = probed
         if probed.message is None:
-            _log.info("server: %s is up, version %s", self._server, probed.version)
+            logger.info("server: %s is up, version %s", self._server, probed.version)
         else:
-            _log.warning("server: %s", probed.message)
+            logger.warning("server: %s", probed.message)
         self._emit(probed)
 
 

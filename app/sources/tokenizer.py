@@ -27,7 +27,7 @@ MAX_ANSWER_FACTOR = 16
 """A token id takes more text than the characters it stands for; an answer beyond this is refused."""
 
 Result = TypeVar("Result")
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class TokenizerClient:
@@ -83,10 +83,10 @@ class TokenizerClient:
             # An unknown model is a 404 too, with an error object; it says nothing about the next call.
             if reading.status in (404, 405, 501) and b'"error"' not in reading.body:
                 self._missing_until_s[path] = self._clock.monotonic() + MISSING_S
-                _log.info("tokenizer: %s has no %s", self._server, path)
+                logger.info("tokenizer: %s has no %s", self._server, path)
             return await _sized(read, reading.body) if reading.status == 200 else None
         except PrefixScopeError as error:
-            _log.debug("tokenizer: %s", error.message)
+            logger.debug("tokenizer: %s", error.message)
             return None
         finally:
             self._waiting -= 1
