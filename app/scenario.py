@@ -104,16 +104,17 @@ PRESETS: tuple[Preset, ...] = (
 )
 
 
-def steps_of(preset: Preset) -> tuple[Step, ...]:
-    """The four steps of a round."""
+def steps_of(preset: Preset, play: int = 1) -> tuple[Step, ...]:
+    """The four steps of a round, for the `play`-th time that the scenario is played."""
+    cold = (
+        f"{preset.name}, for the first time: nothing of this prompt is in the cache, so every block is computed."
+        if play == 1
+        else f"{preset.name} once more, under a new cache salt, so that every block is computed as the first time."
+    )
     changed_front = preset.system.replace(*preset.front, 1)
     changed_end = preset.question.replace(*preset.end)
     return (
-        Step(
-            f"{preset.name}, for the first time: nothing of this prompt is in the cache, so every block is computed.",
-            preset.system,
-            preset.question,
-        ),
+        Step(cold, preset.system, preset.question),
         Step(
             "The same prompt again: its full blocks are reused, only the tail is computed. Compare the two times.",
             preset.system,
@@ -135,7 +136,10 @@ def steps_of(preset: Preset) -> tuple[Step, ...]:
 
 
 class Scenario:
-    """Plays the presets once each. `app` is where /v1 is; `model` names the model once a server is up, else None."""
+    """Plays the presets once each. `app` is where /v1 is; `model` names the model once a server is up, else None.
+
+    Played again, it sends a cache salt, so that what its captions say of reuse is true again.
+    """
 
     def __init__(
         self,
@@ -153,6 +157,7 @@ class Scenario:
         self._presets = presets
         self._pace = pace or Pace()
         self._task: asyncio.Task[None] | None = None
+        self._plays = 0
         self._step = 0
         self._steps = len(steps_of(presets[0]))
 
@@ -164,6 +169,7 @@ class Scenario:
     def start(self) -> None:
         """Plays from the first round. Does nothing where it plays already."""
         if not self.running:
+            self._plays += 1
             self._task = asyncio.create_task(self._play())
 
     def stop(self) -> None:
@@ -192,16 +198,16 @@ class Scenario:
             self._say("The scenario is over: now it is your turn.", running=False)
 
     async def _rounds(self, client: httpx.AsyncClient) -> None:
+        play = self._plays
         for number, preset in enumerate(self._presets):
             if number:
                 await asyncio.sleep(self._pace.round_s)
-            for index, step in enumerate(steps_of(preset)):
+            for index, step in enumerate(steps_of(preset, play)):
                 model = await self._wait_for_model()
                 self._step = index + 1
                 self._say(step.caption, running=True)
-                await client.post(
-                    CHAT_PATH, json=request_body(model, step), headers={"X-PrefixScope-Origin": "scenario"}
-                )
+                body = request_body(model, step, f"scenario-{play}" if play > 1 else None)
+                await client.post(CHAT_PATH, json=body, headers={"X-PrefixScope-Origin": "scenario"})
                 await asyncio.sleep(self._pace.step_s)
 
     async def _wait_for_model(self) -> str:
@@ -214,9 +220,9 @@ class Scenario:
         self._emit(ScenarioStepped(self._step, self._steps, caption, running, self._clock.monotonic()))
 
 
-def request_body(model: str, step: Step) -> dict[str, Any]:
+def request_body(model: str, step: Step, cache_salt: str | None) -> dict[str, Any]:
     """A streamed chat that asks for everything the dashboard can show, as the page's own requests do."""
-    return {
+    body: dict[str, Any] = {
         "model": model,
         "messages": [{"role": "system", "content": step.system}, {"role": "user", "content": step.question}],
         "max_tokens": MAX_TOKENS,
@@ -226,3 +232,4 @@ def request_body(model: str, step: Step) -> dict[str, Any]:
         "return_token_ids": True,
         "vllm_xargs": {"kv_cache_report_mode": "full"},
     }
+    return body if cache_salt is None else {**body, "cache_salt": cache_salt}

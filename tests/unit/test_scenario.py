@@ -132,6 +132,19 @@ async def test_a_click_ends_it_with_its_request_and_it_can_be_played_again() -> 
     assert len(server.bodies) == 1 + 4 * ROUNDS
 
 
+async def test_played_again_it_is_cold_again_under_a_salt() -> None:
+    server = Server()
+    rig = Rig(server)
+    for _ in range(3):
+        rig.scenario.start()
+        await rig.until(lambda: not rig.scenario.running)
+
+    plays = [server.bodies[start : start + 4 * ROUNDS] for start in range(0, 12 * ROUNDS, 4 * ROUNDS)]
+    salts = [{body.get("cache_salt") for body in play} for play in plays]
+    assert salts == [{None}, {"scenario-2"}, {"scenario-3"}]
+    assert "salt" in steps_of(PRESETS[0], 2)[0].caption
+
+
 async def test_a_server_that_breaks_ends_it_and_nothing_else() -> None:
     async def fail() -> None:
         raise ConnectionError("gone")
