@@ -38,13 +38,6 @@ class NotFound(PrefixScopeError):
     code = "not_found"
 
 
-class TextHidden(PrefixScopeError):
-    """The text belongs to a request whose text isn't shown."""
-
-    status = 403
-    code = "text_hidden"
-
-
 class DecodeError(PrefixScopeError):
     """Bytes from outside that don't hold what their place requires. Counted and shown; it stops nothing."""
 

@@ -57,7 +57,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("max_client_queue_events", "5000", "events waiting for one browser; above it: a fresh snapshot instead"),
     Setting("max_clients", "1000", "browsers connected at once"),
     Setting("max_kv_message_bytes", "67108864", "largest KV-event message that is read"),
-    Setting("kv_receive_hwm", "100000", "KV-event messages waiting to be read; above it the oldest gap is replayed"),
+    Setting("kv_receive_hwm", "100000", "KV-event messages waiting at each step; what comes above it is a gap"),
     Setting("heartbeat_s", "15", "seconds between heartbeats to a browser"),
     Setting("shutdown_grace_s", "10", "seconds that running streams get to end on shutdown"),
 )
