@@ -144,8 +144,10 @@ class ResponseTap:
             return "http_error"
         if self.error is not None:
             return "stream_error"
-        if self._given_up or self._decoder is None:
+        if self._given_up:
             return "ok"
+        if self._decoder is None:
+            return "ok" if self._body else "empty"
         if self.finish_reason is not None or (self.complete and self.content_chunks):
             return "ok"
         return "empty" if self.complete or not self._events else "truncated"
