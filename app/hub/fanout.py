@@ -7,6 +7,7 @@ Knows nothing of blocks, and nothing of sockets.
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from ..events import Hello, Outgoing, Snapshot
 from ..sources.clock import Clock
@@ -19,6 +20,8 @@ START_SEQ = 1
 """The number of the empty beginning: a first snapshot counts higher than the hello before it."""
 SNAPSHOT_SHARED_FOR_S = 0.5
 """A snapshot this young serves other browsers too, with the events since: a thousand reconnects encode one."""
+SNAPSHOT_COST_RATIO = 0.05
+"""The most of the event loop's time that snapshots for browsers take: a costly one is shared for longer."""
 MESSAGES_AT_ONCE = 32
 """Messages handed to a socket without a pause: about a millisecond of the event loop."""
 
@@ -46,7 +49,7 @@ class Hub:
         self._clock = clock
         self._backlog = Backlog(hello.backlog_events, START_SEQ + 1)
         self._news = asyncio.Event()
-        self._kept_snapshot: tuple[int, str, float] | None = None
+        self._kept: _KeptSnapshot | None = None
 
     @property
     def seq(self) -> int:
@@ -74,18 +77,20 @@ class Hub:
 
     def snapshot_text(self, at_least: int) -> tuple[int, str]:
         """A snapshot's number, `at_least` or more (at most `seq`), and its message: of now, or young enough."""
-        now = self._clock.monotonic()
-        kept = self._kept_snapshot
-        if kept and kept[0] >= at_least and self._can_share(kept[0], kept[2], now):
-            return kept[0], kept[1]
+        began_s = self._clock.monotonic()
+        kept = self._kept
+        if kept and kept.seq >= at_least and self._can_share(kept, began_s):
+            return kept.seq, kept.text
         text = encode_event(Outgoing(self._snapshot(), self._clock.wall_ms()), self.seq).decode()
         self.snapshots_encoded += 1
-        self._kept_snapshot = (self.seq, text, now)
+        ended_s = self._clock.monotonic()
+        shared_for_s = max(SNAPSHOT_SHARED_FOR_S, (ended_s - began_s) / SNAPSHOT_COST_RATIO)
+        self._kept = _KeptSnapshot(self.seq, text, ended_s + shared_for_s)
         return self.seq, text
 
-    def _can_share(self, seq: int, taken_s: float, now: float) -> bool:
-        behind = self.behind(seq)
-        return now - taken_s <= SNAPSHOT_SHARED_FOR_S and behind is not None and behind <= self.queue_events
+    def _can_share(self, kept: "_KeptSnapshot", now_s: float) -> bool:
+        behind = self.behind(kept.seq)
+        return now_s <= kept.shared_until_s and behind is not None and behind <= self.queue_events
 
     def behind(self, cursor: int) -> int | None:
         """Events that a browser at `cursor` hasn't had; None where some of them are no longer kept."""
@@ -103,6 +108,14 @@ class Hub:
         except TimeoutError:
             return False
         return True
+
+
+class _KeptSnapshot(NamedTuple):
+    """The last snapshot that was encoded, its number, and until when others may have it too."""
+
+    seq: int
+    text: str
+    shared_until_s: float
 
 
 class Subscription:

@@ -25,8 +25,11 @@ class FakeClock:
 class Counter:
     """A stand-in for the ledger: its state is the number of the last event that it gave away."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: FakeClock) -> None:
         self.last = 0
+        self.cost_s = 0.0
+        """How long a snapshot takes."""
+        self._clock = clock
 
     def events(self, count: int) -> list[Outgoing]:
         events = []
@@ -36,13 +39,14 @@ class Counter:
         return events
 
     def snapshot(self) -> Snapshot:
+        self._clock.now_s += self.cost_s
         return Snapshot((), (), (), {}, {}, ScenarioState(self.last, 0, "", True))
 
 
 class Rig:
     def __init__(self, backlog: int = 100, queue: int = 20, heartbeat_s: float = 30) -> None:
         self.clock = FakeClock()
-        self.counter = Counter()
+        self.counter = Counter(self.clock)
         hello = Hello("prefixscope", "0", INSTANCE, backlog, demo=False, show_prompts=False)
         self.hub = Hub(hello, queue, heartbeat_s, self.counter.snapshot, self.clock)
 
@@ -231,6 +235,22 @@ async def test_many_browsers_that_come_at_once_share_one_snapshot() -> None:
     rig.clock.now_s += 1
     await take(rig.hub.subscribe(), rig.hub.seq)
 
+    assert rig.hub.snapshots_encoded == 2
+
+
+async def test_a_snapshot_that_costs_much_is_shared_for_longer() -> None:
+    rig = Rig()
+    rig.counter.cost_s = 0.2
+    await take(rig.hub.subscribe(), rig.hub.seq)
+
+    for _ in range(3):
+        rig.clock.now_s += 1
+        rig.publish(1)
+        assert state_after(await take(rig.hub.subscribe(), rig.hub.seq)) == rig.counter.last
+    assert rig.hub.snapshots_encoded == 1
+
+    rig.clock.now_s += 1.5
+    await take(rig.hub.subscribe(), rig.hub.seq)
     assert rig.hub.snapshots_encoded == 2
 
 
