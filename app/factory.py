@@ -36,7 +36,7 @@ SAFE_HEADERS: tuple[tuple[bytes, bytes], ...] = (
 class App:
     """The outermost ASGI callable: requests to /v1 go straight to the proxy, everything else to the site."""
 
-    def __init__(self, runtime: Runtime, proxy: ASGIApp, site: FastAPI) -> None:
+    def __init__(self, runtime: Runtime, proxy: ASGIApp, site: ASGIApp) -> None:
         self.runtime = runtime
         self._proxy = proxy
         self._site = site
@@ -50,7 +50,7 @@ class App:
 
 
 class SafeHeaders:
-    """Adds the headers of `SAFE_HEADERS` to every answer of the site."""
+    """Adds the headers of `SAFE_HEADERS` to every answer of the site, its failures too: so it stands outermost."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -88,9 +88,8 @@ def create_app(settings: Settings, *, demo: bool = False, clock: Clock | None = 
     site = FastAPI(title="PrefixScope", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     site.state.runtime = runtime
     site.state.plotly = assets.PlotlyBundle()
-    site.add_middleware(SafeHeaders)
     add_error_handlers(site)
     for part in (pages, live, api, health, assets):
         site.include_router(part.router)
     site.mount("/static", assets.OwnFiles(directory=assets.STATIC_DIR), name="static")
-    return App(runtime, proxy, site)
+    return App(runtime, proxy, SafeHeaders(site))

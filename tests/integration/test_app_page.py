@@ -127,6 +127,7 @@ async def test_a_fault_of_our_own_shows_nothing_of_the_inside(site: Dashboard, m
     assert response.status_code == 500
     assert response.json()["error"]["code"] == "internal_error"
     assert "secret" not in response.text
+    assert response.headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize("path", ["/api/mark", "/api/scenario/stop"])
