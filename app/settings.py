@@ -115,7 +115,14 @@ def load_settings(environment: Mapping[str, str], overrides: Mapping[str, str | 
         if override is not None:
             text = override
         parsed[setting.name] = _parse(setting, text.strip())
-    return Settings(**parsed)
+    settings = Settings(**parsed)
+    key = settings.vllm_api_key or ""
+    if not (key.isascii() and key.isprintable()):
+        raise SettingsError(
+            "vllm_api_key: the key has characters that an HTTP header can't carry (it isn't repeated here)",
+            hint=f"Look for a line break or a typographic quote in {ENVIRONMENT_PREFIX}VLLM_API_KEY.",
+        )
+    return settings
 
 
 def _parse(row: Setting, text: str) -> object:

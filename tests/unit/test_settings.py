@@ -29,6 +29,13 @@ def test_a_bad_value_is_named(name: str, value: str) -> None:
     assert caught.value.hint
 
 
+@pytest.mark.parametrize("key", ["sk-hunter2\nX-Other: 1", "sk-hunter2\u201d"])
+def test_a_key_that_no_header_can_carry_is_refused_and_not_repeated(key: str) -> None:
+    with pytest.raises(SettingsError, match="vllm_api_key") as refused:
+        load_settings({"PREFIXSCOPE_VLLM_API_KEY": key})
+    assert "hunter2" not in f"{refused.value.message}{refused.value.hint}"
+
+
 def test_a_name_that_is_no_setting_is_refused() -> None:
     with pytest.raises(SettingsError, match="PREFIXSCOPE_PROT"):
         load_settings({"PREFIXSCOPE_PROT": "80"})
