@@ -8,8 +8,10 @@ export const CELL_MAX = 15;
 /** Cells narrower than this make folds worth while; folding goes on until cells are CELL_GOOD wide. */
 const CELL_NARROW = 6.5;
 const CELL_GOOD = 9;
-const FOLD_MAX = 122;
+const FOLD_MAX = 108;
 const FOLD_MIN = 44;
+/** Shorter runs aren't worth a fold. */
+const FOLD_LEAST = 20;
 /** Cells left standing at either end of a fold, so that its edges are seen. */
 const KEEP = 2;
 
@@ -62,7 +64,7 @@ function evenRuns(lanes, length) {
   for (let i = 1; i < sorted.length; i++) {
     const from = sorted[i - 1] + KEEP;
     const to = sorted[i] - KEEP;
-    if ((to - from) * CELL_MAX > FOLD_MAX * 1.2) runs.push({ from, to });
+    if (to - from >= FOLD_LEAST) runs.push({ from, to });
   }
   return runs.sort((a, b) => b.to - b.from - (a.to - a.from));
 }

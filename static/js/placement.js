@@ -14,14 +14,15 @@ export function emptyPlacement(capacity) {
 
 /**
  * Places to draw for `resident` blocks in a pool of `total` (null: unknown). Grows in steps, so that a small cache is
- * drawn large, but for no fewer than `least`; stays at `current` unless that is too small or much too large.
+ * drawn large, but for no fewer than `least`; stays at `current` unless that is too small or too large.
  */
 export function chooseCapacity(resident, total, { current = 0, whole = false, least = 0 } = {}) {
   const limit = Math.max(resident, total ?? SIZES.at(-1));
   if (whole && total !== null) return limit;
-  const wanted = Math.min(limit, SIZES.find((size) => size >= Math.max(least, resident * 1.15)) ?? limit);
-  if (current >= wanted && current <= limit && wanted * 4 > current) return current;
-  return wanted;
+  const step = (places) => Math.min(limit, SIZES.find((size) => size >= Math.max(least, places)) ?? limit);
+  const wanted = step(resident * 1.15);
+  // A cache that shrinks a little keeps its picture, so that it doesn't flutter between two sizes.
+  return current >= wanted && current <= step(resident * 1.5) ? current : wanted;
 }
 
 /** Every block, each chain depth first from its root, older chains and children first. `blocks`: hash to entry. */

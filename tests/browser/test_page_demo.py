@@ -61,7 +61,7 @@ def test_sent_twice_the_second_reuses_what_the_engine_says(demo: str, page: Page
     assert lane.locator(".lane-count").inner_text() == f"{second['reused_blocks']} of {second['prompt_blocks']}"
     assert lane.get_attribute("data-warmth") == "warm"
     assert page.locator(f'.lane[data-request="{first["id"]}"]').get_attribute("data-warmth") == "cold"
-    assert page.locator("#verdict-text").inner_text() == second["verdict"]["text"]
+    expect(page.locator("#verdict-text")).to_have_text(second["verdict"]["text"])
     assert page.locator("#answer").inner_text().strip() != ""
     assert lane.locator(".ms").inner_text() == f"{second['ttft_ms']:.0f} ms"
     keep(page, "sent-twice")

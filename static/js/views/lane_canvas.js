@@ -80,10 +80,10 @@ function drawFold(context, scene, segment) {
 
 function writeOnFold(context, scene, run, x) {
   const { palette, height } = scene;
-  context.font = `600 10.5px ${palette.font}`;
+  context.font = `600 10px ${palette.font}`;
   context.textAlign = "center";
   context.textBaseline = "middle";
-  const room = scene.axis.fold - 8;
+  const room = scene.axis.fold - 6;
   const number = run.to - run.from;
   const texts = [`${plural(number, "block")} ${WORDS[run.state]}`, `${count(number)} ${WORDS[run.state]}`, `×${count(number)}`];
   // Where the bar is hatched, the shorter text leaves some of the hatch to be seen.

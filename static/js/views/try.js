@@ -85,7 +85,9 @@ function createOutcome() {
     setText(runState, progress(run));
     setText(answer, run.answer);
     const records = run.ids.map((id) => state.requests[id]?.record ?? null);
-    const record = records.at(-1) ?? null;
+    const last = records.at(-1) ?? null;
+    // While the next one runs, the sentence on the one before it stays.
+    const record = isBusy(run) ? (records.findLast((each) => each?.verdict) ?? last) : last;
     const shown = sentence(run, record);
     setText(text, shown.text);
     setText(detail, shown.detail ?? "");
