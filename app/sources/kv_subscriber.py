@@ -289,7 +289,7 @@ class KvSubscriber:
         self._emit(
             KvBatch(
                 self._server, self._rank, frames.seq, batch.events, self._clock.monotonic(), replayed,
-                batch.wire_form, batch.malformed, batch.unknown_types,
+                batch.wire_form, batch.malformed, batch.unknown_types, batch.ts,
             )
         )  # fmt: skip
 
