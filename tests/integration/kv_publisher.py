@@ -1,15 +1,12 @@
 """A small publisher of KV events for tests: vLLM's PUB and ROUTER sockets, with every message and fault at hand."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
 
 import msgspec
 import zmq
 import zmq.asyncio
-
-from app.observations import Observation
 
 TIMEOUT_S = 20.0
 END = b"\xff" * 8
@@ -23,30 +20,6 @@ def payload(number: int, stamp: float = 1.0) -> bytes:
     """A batch with one stored block whose hash is `number`; `stamp` tells processes apart, as the time of day does."""
     event = ["BlockStored", [number], None, [1, 2], 2, None, "GPU"]
     return msgspec.msgpack.encode([stamp, [event], 0])
-
-
-class Observed:
-    """Collects what a source emits, and waits for conditions on it."""
-
-    def __init__(self) -> None:
-        self.all: list[Observation] = []
-        self._changed = asyncio.Event()
-
-    def emit(self, observation: Observation) -> None:
-        self.all.append(observation)
-        self._changed.set()
-
-    def of(self, *kinds: type) -> list[Any]:
-        return [observation for observation in self.all if isinstance(observation, kinds)]
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        try:
-            async with asyncio.timeout(TIMEOUT_S):
-                while not condition():
-                    self._changed.clear()
-                    await self._changed.wait()
-        except TimeoutError:
-            raise AssertionError(f"not seen in {TIMEOUT_S} s; instead: {self.all}") from None
 
 
 class KvPublisher:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -11,7 +11,8 @@ from app.observations import KvBatch, KvGap, KvRestarted, KvStreamState, Malform
 from app.sources.clock import SystemClock
 from app.sources.kv_replay import ReplayLimits
 from app.sources.kv_subscriber import KvSubscriber
-from tests.integration.kv_publisher import KvPublisher, Observed, payload, seq_bytes
+from tests.integration.kv_publisher import KvPublisher, payload, seq_bytes
+from tests.integration.observed import Observed, in_background
 
 SERVER = ServerId("http://127.0.0.1:8000")
 LIMITS = ReplayLimits(idle_s=0.5, total_s=5.0)
@@ -26,13 +27,8 @@ async def following(
         SERVER, Rank(0), endpoint, replay, topic, observed.emit, SystemClock(), salt_key=b"k",
         max_message_bytes=max_message_bytes, replay_limits=LIMITS,
     )  # fmt: skip
-    task = asyncio.create_task(subscriber.run())
-    try:
+    async with in_background(subscriber.run):
         yield observed
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 def batches(observed: Observed) -> list[tuple[int, bool]]:

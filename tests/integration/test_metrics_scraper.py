@@ -1,10 +1,10 @@
-"""The scraper against a small server: good pages, every failure, one reading in flight (C062, C075, C166)."""
+"""The scraper against a small server: good pages, every failure, one reading in flight."""
 
 import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
@@ -14,7 +14,7 @@ from app.ids import ServerId
 from app.observations import MetricsFailed, MetricsSampled
 from app.sources.clock import SystemClock
 from app.sources.metrics_scraper import MetricsScraper
-from tests.integration.kv_publisher import Observed
+from tests.integration.observed import Observed, in_background
 from tests.integration.small_http import Answer, SmallHttp
 
 RECORDINGS = Path(__file__).parents[1] / "fixtures" / "recordings"
@@ -29,13 +29,8 @@ async def scraping(
     observed = Observed()
     async with httpx.AsyncClient(trust_env=False) as http:
         scraper = MetricsScraper(ServerId(url), http, observed.emit, SystemClock(), interval_s, timeout_s, key)
-        task = asyncio.create_task(scraper.run())
-        try:
+        async with in_background(scraper.run):
             yield observed
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
 
 def page(body: bytes = PAGE, status: int = 200) -> Answer:

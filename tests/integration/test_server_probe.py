@@ -1,9 +1,8 @@
 """The probe against a small server that is vLLM, isn't, is down, wants a key, or comes back."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
@@ -13,7 +12,7 @@ from app.ids import ServerId
 from app.observations import ServerProbed
 from app.sources.clock import SystemClock
 from app.sources.server_probe import ServerProbe
-from tests.integration.kv_publisher import Observed
+from tests.integration.observed import Observed, in_background
 from tests.integration.small_http import Answer, SmallHttp
 
 MODELS = {"object": "list", "data": [{"id": "smollm2", "owned_by": "vllm", "max_model_len": 2048}]}
@@ -33,13 +32,8 @@ async def probing(url: str, key: str | None = None, **options: Any) -> AsyncIter
     options = {"up_interval_s": 0.01, "down_interval_s": 0.01} | options
     async with httpx.AsyncClient(trust_env=False) as http:
         probe = ServerProbe(ServerId(url), http, observed.emit, SystemClock(), key, **options)
-        task = asyncio.create_task(probe.run())
-        try:
+        async with in_background(probe.run):
             yield observed
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
 
 async def first(server: SmallHttp, key: str | None = None, **options: Any) -> ServerProbed:
@@ -161,11 +155,8 @@ async def test_wake_asks_at_once() -> None:
     observed = Observed()
     async with vllm() as server, httpx.AsyncClient(trust_env=False) as http:
         probe = ServerProbe(ServerId(server.url), http, observed.emit, SystemClock(), None, up_interval_s=3600)
-        task = asyncio.create_task(probe.run())
-        await observed.until(lambda: bool(observed.all))
-        server.answers["/health"] = Answer(503)
-        probe.wake()
-        await observed.until(lambda: len(observed.all) == 2)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        async with in_background(probe.run):
+            await observed.until(lambda: bool(observed.all))
+            server.answers["/health"] = Answer(503)
+            probe.wake()
+            await observed.until(lambda: len(observed.all) == 2)
