@@ -1,4 +1,4 @@
-"""Addresses of KV events: guessed, moved on by rank, refused (C086)."""
+"""Addresses of KV events: guessed, moved on by rank, refused."""
 
 import pytest
 

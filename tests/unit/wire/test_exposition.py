@@ -1,4 +1,4 @@
-"""Metrics pages of every release (C047 to C050, C059, C061, C065), of the recordings, and damaged ones."""
+"""Metrics pages of every release, of the recordings, and damaged ones."""
 
 import json
 from collections.abc import Callable

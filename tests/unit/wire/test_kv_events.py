@@ -1,4 +1,4 @@
-"""Payloads with the exact bytes of the field, in both wire forms (C065, C077 to C079, C093 to C098, C114, C168)."""
+"""Payloads with the exact bytes of the field, in both wire forms."""
 
 import pickle
 import struct

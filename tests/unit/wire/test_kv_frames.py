@@ -1,4 +1,4 @@
-"""Which frame is which, in every release's form (C080, C168)."""
+"""Which frame is which, in every release's form."""
 
 from collections.abc import Sequence
 

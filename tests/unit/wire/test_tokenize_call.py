@@ -1,4 +1,4 @@
-"""The body of a `/tokenize` call is the request's own text, field by field (C123, C124, C128)."""
+"""The body of a `/tokenize` call is the request's own text, field by field."""
 
 import json
 
