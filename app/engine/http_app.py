@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from secrets import token_hex
 from typing import Any, TypeAlias
 
-from .bodies import ApiError, check_flag, check_model, parse_conversation, parse_json, parse_token_ids
+from .bodies import ApiError, Body, check_flag, check_model, parse_conversation, parse_json, parse_token_ids
 from .generate import Generator, Job
 from .loop import EngineLoop, OutputStream
 from .responses import Json, encode
@@ -74,18 +74,17 @@ class HttpApp:
                 return
 
     async def _chat(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = _headers(scope)
-        raw = await _read_body(headers, receive)
-        arrived_s = self._loop.now_s()
-        job = await self._generator.chat(parse_json(raw), headers, arrived_s)
-        await self._generate(job, receive, send)
+        await self._generate(await self._job(self._generator.chat, scope, receive), receive, send)
 
     async def _completions(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._generate(await self._job(self._generator.completion, scope, receive), receive, send)
+
+    async def _job(self, read: Callable[[Body, Headers, float], Awaitable[Job]], scope: Scope, receive: Receive) -> Job:
         headers = _headers(scope)
         raw = await _read_body(headers, receive)
+        # Before the tokenizing: a profile's first step has that time in it.
         arrived_s = self._loop.now_s()
-        job = await self._generator.completion(parse_json(raw), headers, arrived_s)
-        await self._generate(job, receive, send)
+        return await read(parse_json(raw), headers, arrived_s)
 
     async def _generate(self, job: Job, receive: Receive, send: Send) -> None:
         stream = self._generator.submit(job)
