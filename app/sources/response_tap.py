@@ -85,6 +85,14 @@ class ResponseTap:
 
     def feed(self, data: bytes, at_s: float) -> None:
         """A piece of the body that arrived at `at_s`."""
+        decoder, start = self._decoder, 0
+        if decoder is not None and decoder.between_events and self._inflate is None:
+            # Nearly every piece is a plain token, or some, that are like the ones before.
+            tokens, start = self._plain.skip(data)
+            self._events += tokens
+            self.content_chunks += tokens
+            if start == len(data):
+                return
         if self._given_up:
             return
         if self._inflate is not None:
@@ -96,16 +104,9 @@ class ResponseTap:
             if self._inflate.unconsumed_tail:
                 self._give_up("it unpacks to too much", at_s)
                 return
-        if self._decoder is not None:
-            if self._decoder.between_events:  # Nearly every event is a plain token that is like the one before.
-                tokens, end = self._plain.skip(data)
-                self._events += tokens
-                self.content_chunks += tokens
-                if end:
-                    data = data[end:]
-            if data:
-                self._feed_decoder(self._decoder, data, at_s)
-            if self._decoder.gave_up:
+        if decoder is not None:
+            self._feed_stream(decoder, data, start, at_s)
+            if decoder.gave_up:
                 self._give_up(f"a line is longer than {self._max_held_bytes} bytes", at_s)
         elif self._body is not None:
             room = MAX_ERROR_BYTES - len(self._body) if self._status >= 400 else len(data)
@@ -152,12 +153,21 @@ class ResponseTap:
             return "ok"
         return "empty" if self.complete or not self._events else "truncated"
 
-    def _feed_decoder(self, decoder: SseDecoder, data: bytes, at_s: float) -> None:
-        for event in decoder.feed(data):
-            said = read_event(event.data, event.name)
-            self._hear(said, at_s)
-            if said is ANSWER and not event.name:
-                self._plain.learn(event.data)
+    def _feed_stream(self, decoder: SseDecoder, data: bytes, start: int, at_s: float) -> None:
+        """What isn't a plain token goes through the decoder, event by event as long as the next may be one again."""
+        while start < len(data):
+            end = data.find(b"\n\n", start) + 2 if self._plain.useful else 0
+            piece = data[start : end if end > 1 else len(data)]
+            start += len(piece)
+            for event in decoder.feed(piece):
+                said = read_event(event.data, event.name)
+                self._hear(said, at_s)
+                if said is ANSWER and not event.name:
+                    self._plain.learn(event.data)
+            if decoder.between_events:
+                tokens, start = self._plain.skip(data, start)
+                self._events += tokens
+                self.content_chunks += tokens
 
     def _hear(self, said: Said, at_s: float) -> None:
         self._events += 1

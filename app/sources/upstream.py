@@ -157,7 +157,7 @@ class Connection(asyncio.Protocol):
         self.headers: RawHeaders = []
         self._pool = pool
         self._base_url = base_url
-        self._clock = clock
+        self._now = clock.monotonic
         self._read_timeout_s = read_timeout_s
         self._loop = asyncio.get_running_loop()
         self._parser: httptools.HttpResponseParser = httptools.HttpResponseParser(self)
@@ -186,7 +186,7 @@ class Connection(asyncio.Protocol):
         self._error = None
         self._in_use = True
         self._on_sent = on_sent
-        self.received_s = self._clock.monotonic()
+        self.received_s = self._now()
         if self._timer is None:
             self._timer = self._loop.call_later(self._read_timeout_s, self._check_read_timeout)
         transport = self._transport
@@ -270,7 +270,7 @@ class Connection(asyncio.Protocol):
         if not self._in_use:
             self.close()
             return
-        self.received_s = self._clock.monotonic()
+        self.received_s = self._now()
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
@@ -350,10 +350,11 @@ class Connection(asyncio.Protocol):
         if self._message_done:
             return
         self._pieces.append(body)
-        self._held_bytes += len(body)
-        if self._held_bytes > READ_AHEAD_BYTES and not self._paused:
-            self._paused = True
-            self._transport.pause_reading()
+        if self._sink is None:
+            self._held_bytes += len(body)
+            if self._held_bytes > READ_AHEAD_BYTES and not self._paused:
+                self._paused = True
+                self._transport.pause_reading()
 
     def on_message_complete(self) -> None:
         """The response's end, where it has a length of its own or none at all."""
@@ -367,21 +368,23 @@ class Connection(asyncio.Protocol):
         """Hands what came to the sink that `pipe` left. Its waiting ends with the last piece, or where it says so."""
         waiter = self._waiter
         assert waiter is not None
-        last = self._message_done
-        data = self._take()
+        pieces, last = self._pieces, self._message_done
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
         if last:
             self._waiter = self._sink = None
             self._finish()
         try:
-            more = sink(data, last)
+            if sink(data, last) and not last:
+                return
         except Exception as error:
             if not waiter.done():
                 waiter.set_exception(error)
             return
-        if last or not more:
+        if not last:  # Else the connection may serve another request already.
             self._sink = None
-            if not waiter.done():
-                waiter.set_result(True)
+        if not waiter.done():
+            waiter.set_result(True)
 
     def _take(self) -> bytes:
         pieces = self._pieces
@@ -390,7 +393,7 @@ class Connection(asyncio.Protocol):
         self._held_bytes = 0
         if self._paused and not self._message_done:
             self._paused = False
-            self.received_s = self._clock.monotonic()
+            self.received_s = self._now()
             self._transport.resume_reading()
         return data
 
@@ -426,7 +429,7 @@ class Connection(asyncio.Protocol):
         self._timer = None
         if not self._open or not self._in_use:
             return
-        silent_s = self._clock.monotonic() - self.received_s
+        silent_s = self._now() - self.received_s
         if self._paused or silent_s < self._read_timeout_s:
             left_s = self._read_timeout_s if self._paused else self._read_timeout_s - silent_s
             self._timer = self._loop.call_later(max(left_s, 0.001), self._check_read_timeout)

@@ -12,7 +12,7 @@ import msgspec
 MAX_LESSONS = 4
 """A stream whose events keep changing their shape is parsed, event by event."""
 
-_MARKS = (b'"content":"', b'"text":"')
+_MARKS = (b'"content":"', b'"content": "', b'"text":"', b'"text": "')
 _TEXT = re.compile(rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrtu])++')
 
 
@@ -41,10 +41,15 @@ class PlainTokens:
                 self._after = data[text.end() :] + b"\n\n"
                 return
 
-    def skip(self, chunk: bytes) -> tuple[int, int]:
-        """How many events at the start of `chunk`, which has to start with an event, are such, and their bytes."""
+    @property
+    def useful(self) -> bool:
+        """Whether there is an example, or hope for one."""
+        return bool(self._before) or self._lessons < MAX_LESSONS
+
+    def skip(self, chunk: bytes, start: int = 0) -> tuple[int, int]:
+        """How many events from `start` on, where an event has to start, are such, and where the last of them ends."""
         before, after = self._before, self._after
-        events = end = 0
+        events, end = 0, start
         if before:
             while chunk.startswith(before, end):
                 text = _TEXT.match(chunk, end + len(before))
