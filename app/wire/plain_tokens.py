@@ -12,6 +12,9 @@ import msgspec
 MAX_LESSONS = 4
 """A stream whose events keep changing their shape is parsed, event by event."""
 
+RUN_EVENTS = 4
+"""From so many events on, a run is looked at as a whole."""
+
 _MARKS = (b'"content":"', b'"content": "', b'"text":"', b'"text": "')
 _TEXT = re.compile(rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrtu])++')
 
@@ -28,7 +31,7 @@ class PlainTokens:
 
     def learn(self, data: bytes) -> None:
         """Takes `data`, one line of JSON, as the example to compare with, where it is of a shape that can be."""
-        if self._lessons >= MAX_LESSONS:
+        if self._lessons >= MAX_LESSONS or self._is_alike(data):
             return
         self._lessons += 1
         for mark in _MARKS:
@@ -50,14 +53,33 @@ class PlainTokens:
         """How many events from `start` on, where an event has to start, are such, and where the last of them ends."""
         before, after = self._before, self._after
         events, end = 0, start
-        if before:
-            while chunk.startswith(before, end):
-                text = _TEXT.match(chunk, end + len(before))
-                if text is None or not chunk.startswith(after, text.end()):
-                    break
-                end = text.end() + len(after)
-                events += 1
+        if not before:
+            return 0, start
+        if len(chunk) - start > RUN_EVENTS * (len(before) + len(after)):
+            events, end = self._skip_run(chunk, start)
+        while chunk.startswith(before, end):
+            text = _TEXT.match(chunk, end + len(before))
+            if text is None or not chunk.startswith(after, text.end()):
+                break
+            end = text.end() + len(after)
+            events += 1
         return events, end
+
+    def _skip_run(self, chunk: bytes, start: int) -> tuple[int, int]:
+        """As `skip`, for many events at once: none, where anything stands between the first and the last of them."""
+        before, after = self._before, self._after
+        end = chunk.rfind(after, start) + len(after)
+        if end <= start + len(before) + len(after) or not chunk.startswith(before, start):
+            return 0, start
+        texts = chunk[start + len(before) : end - len(after)].split(after + before)
+        # A blank between them keeps a backslash at the end of one from joining the start of the next.
+        if b"" in texts or _TEXT.fullmatch(b" ".join(texts)) is None:
+            return 0, start
+        return len(texts), end
+
+    def _is_alike(self, data: bytes) -> bool:
+        before, after = self._before[6:], self._after[:-2]
+        return before != b"" and data.startswith(before) and data.endswith(after)
 
 
 def _is_string(inside: bytes) -> bool:

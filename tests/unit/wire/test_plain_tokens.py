@@ -50,6 +50,16 @@ def test_a_run_is_skipped_up_to_what_differs() -> None:
         assert taught(EXAMPLE).skip(chunk) == (len(run), len(b"".join(run))), other
 
 
+def test_a_long_run_ends_where_its_texts_are_not_texts() -> None:
+    for odd in (b"a\\", b"a\\x", b"a\x01", b'a"', b""):
+        bad = frame(EXAMPLE).replace(b"Hi", odd)
+        for before in (0, 1, 3, 10):
+            stream = frame(EXAMPLE) * before + bad + frame(EXAMPLE) * 10
+            assert taught(EXAMPLE).skip(stream) == (before, before * len(frame(EXAMPLE))), odd
+    assert taught(EXAMPLE).skip(b"\n" + frame(EXAMPLE) * 20) == (0, 0)
+    assert taught(EXAMPLE).skip(frame(EXAMPLE) * 20, len(frame(EXAMPLE))) == (19, 20 * len(frame(EXAMPLE)))
+
+
 def test_an_incomplete_event_is_left() -> None:
     whole = frame(EXAMPLE)
     for end in range(len(whole)):
@@ -78,7 +88,7 @@ def test_a_stream_that_keeps_changing_is_not_learned_for_ever() -> None:
 texts = st.text(max_size=6) | st.sampled_from(['"', "\\", '\\"', "\u2028", '","finish_reason":"stop","x":"'])
 
 
-@given(st.lists(st.tuples(texts, st.sampled_from([None, None, None, "stop"]))))
+@given(st.lists(st.tuples(texts, st.sampled_from([None, None, None, "stop"])), max_size=20))
 def test_it_counts_what_parsing_counts(events: list[tuple[str, str | None]]) -> None:
     stream = b"".join(frame(event(text, finish)) for text, finish in events)
     decoder = SseDecoder(1 << 20)
