@@ -204,7 +204,9 @@ class Exchange:
 
     def _server_headers(self, body: bytes) -> RawHeaders:
         call = self._call
-        dropped = _NOT_TO_SERVER | named_by_connection(call.headers)
+        dropped, named = _NOT_TO_SERVER, named_by_connection(call.headers)
+        if named:
+            dropped = dropped | named
         headers = [pair for pair in call.headers if pair[0] not in dropped and not pair[0].startswith(OWN_PREFIX)]
         names = {name for name, _ in call.headers}
         if body or b"content-length" in names or call.method in ("POST", "PUT", "PATCH"):
@@ -278,9 +280,13 @@ class Exchange:
 
     def _answer_head(self, response: UpstreamResponse) -> None:
         self.status = response.status
-        dropped = HOP_BY_HOP | named_by_connection(response.headers)
-        self.headers = [pair for pair in response.headers if pair[0].lower() not in dropped]
-        fields = {name.lower(): value for name, value in self.headers}
+        fields: dict[bytes, bytes] = {}
+        named = named_by_connection(response.headers)
+        for pair in response.headers:
+            name = pair[0].lower()
+            if name not in HOP_BY_HOP and name not in named:
+                self.headers.append(pair)
+                fields[name] = pair[1]
         content_type = fields.get(b"content-type", b"").strip().lower()
         encoding = fields.get(b"content-encoding", b"").strip().lower()
         if response.status in (204, 304):
@@ -359,7 +365,7 @@ _NO_NAMES: frozenset[bytes] = frozenset()
 
 def named_by_connection(headers: RawHeaders) -> frozenset[bytes]:
     """Headers that the `Connection` header declares to concern this connection only."""
-    named = [value for name, value in headers if name.lower() == b"connection"]
+    named = [value for name, value in headers if len(name) == 10 and name.lower() == b"connection"]
     if not named:
         return _NO_NAMES
     return frozenset(token.strip().lower() for value in named for token in value.split(b","))

@@ -1,8 +1,9 @@
 """The streaming HTTP client behind the proxy: one pool for one server, on httptools, bytes in and bytes out.
 
 A small client of its own rather than a general one, for three reasons: it hands on headers as the bytes that came, it
-knows the moment at which the last byte of a request left, and it costs a third of the CPU a streamed chunk
-(benchmarks/README.md has the figures). It never decompresses, follows no redirects and keeps no cookies.
+knows the moment at which the last byte of a request left, and a streamed response of 64 events costs about 40 % less
+CPU through it than through aiohttp's client in the same place (`benchmarks/proxy.py` measures). Pieces reach their sink
+from where they arrive, without a turn of the event loop. It never decompresses, follows no redirects, keeps no cookies.
 
 A request is sent once. Only where a kept-alive connection turns out to be closed before a byte of the request was
 written does it go out on a fresh connection instead.

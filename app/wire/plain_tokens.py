@@ -12,9 +12,6 @@ import msgspec
 MAX_LESSONS = 4
 """A stream whose events keep changing their shape is parsed, event by event."""
 
-RUN_EVENTS = 4
-"""From so many events on, a run is looked at as a whole."""
-
 _MARKS = (b'"content":"', b'"content": "', b'"text":"', b'"text": "')
 _TEXT = re.compile(rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrtu])++')
 
@@ -55,27 +52,14 @@ class PlainTokens:
         events, end = 0, start
         if not before:
             return 0, start
-        if len(chunk) - start > RUN_EVENTS * (len(before) + len(after)):
-            events, end = self._skip_run(chunk, start)
-        while chunk.startswith(before, end):
-            text = _TEXT.match(chunk, end + len(before))
-            if text is None or not chunk.startswith(after, text.end()):
+        match, startswith, length = _TEXT.match, chunk.startswith, len(before)
+        while startswith(before, end):
+            text = match(chunk, end + length)
+            if text is None or not startswith(after, text.end()):
                 break
             end = text.end() + len(after)
             events += 1
         return events, end
-
-    def _skip_run(self, chunk: bytes, start: int) -> tuple[int, int]:
-        """As `skip`, for many events at once: none, where anything stands between the first and the last of them."""
-        before, after = self._before, self._after
-        end = chunk.rfind(after, start) + len(after)
-        if end <= start + len(before) + len(after) or not chunk.startswith(before, start):
-            return 0, start
-        texts = chunk[start + len(before) : end - len(after)].split(after + before)
-        # A blank between them keeps a backslash at the end of one from joining the start of the next.
-        if b"" in texts or _TEXT.fullmatch(b" ".join(texts)) is None:
-            return 0, start
-        return len(texts), end
 
     def _is_alike(self, data: bytes) -> bool:
         before, after = self._before[6:], self._after[:-2]
