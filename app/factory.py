@@ -3,18 +3,22 @@
 No framework stands before the proxy: whatever a middleware costs, a chat stream would pay it on every chunk.
 """
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .errors import error_body
 from .runtime import Runtime
 from .scenario import Scenario
 from .settings import Settings
 from .sources.clock import Clock
 from .web import api, assets, health, live, pages
-from .web.answers import add_error_handlers
+from .web.answers import add_error_handlers, json_answer
+from .web.origin import UnknownHost, is_known_host, known_hosts
 from .web.proxy import ProxyApp
 
 SAFE_HEADERS: tuple[tuple[bytes, bytes], ...] = (
@@ -69,13 +73,35 @@ class SafeHeaders:
         await self._app(scope, receive, with_headers)
 
 
+class KnownHosts:
+    """Lets nobody in who asks the site for a name that isn't the dashboard's: see `web.origin`."""
+
+    def __init__(self, app: ASGIApp, known: frozenset[str]) -> None:
+        self._app = app
+        self._known = known
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection, or the lifespan."""
+        if scope["type"] == "lifespan" or is_known_host(HTTPConnection(scope).headers.get("host"), self._known):
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            error = UnknownHost(
+                "The dashboard isn't known by the name that this request's Host header has.",
+                hint="Open it by address, or add the name to PREFIXSCOPE_ALLOWED_HOSTS.",
+            )
+            await json_answer(error_body(error), error.status)(scope, receive, send)
+
+
 def create_app(settings: Settings, *, demo: bool = False, clock: Clock | None = None) -> App:
     """The whole dashboard as one ASGI application. Nothing runs before its lifespan starts.
 
     Raises SettingsError where the settings name no usable server.
     """
     runtime = Runtime(settings, demo=demo, clock=clock)
-    proxy = ProxyApp(runtime.chat_proxy)
+    known = known_hosts(settings.allowed_hosts, settings.host, socket.gethostname())
+    proxy = ProxyApp(runtime.chat_proxy, known)
     if demo:
         runtime.scenario = Scenario(proxy, runtime.model_name, runtime.writer.emit, runtime.clock)
 
@@ -92,4 +118,4 @@ def create_app(settings: Settings, *, demo: bool = False, clock: Clock | None = 
     for part in (pages, live, api, health, assets):
         site.include_router(part.router)
     site.mount("/static", assets.OwnFiles(directory=assets.STATIC_DIR), name="static")
-    return App(runtime, proxy, SafeHeaders(site))
+    return App(runtime, proxy, SafeHeaders(KnownHosts(site, known)))

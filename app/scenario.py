@@ -18,6 +18,9 @@ from .observations import Observation, ScenarioStepped
 from .sources.clock import Clock
 
 CHAT_PATH = "/v1/chat/completions"
+BASE_URL = "http://localhost"
+HEADERS = {"X-PrefixScope-Origin": "scenario", "Origin": BASE_URL}
+"""What it says of itself counts as a page's own word does: only where it is of the same origin."""
 MAX_TOKENS = 32
 logger = logging.getLogger(__name__)
 
@@ -188,7 +191,7 @@ class Scenario:
     async def _play(self) -> None:
         try:
             async with httpx.AsyncClient(
-                transport=httpx.ASGITransport(app=self._app), base_url="http://scenario", timeout=None
+                transport=httpx.ASGITransport(app=self._app), base_url=BASE_URL, timeout=None
             ) as client:
                 await self._rounds(client)
         except Exception:
@@ -207,7 +210,7 @@ class Scenario:
                 self._step = index + 1
                 self._say(step.caption, running=True)
                 body = request_body(model, step, f"scenario-{play}" if play > 1 else None)
-                await client.post(CHAT_PATH, json=body, headers={"X-PrefixScope-Origin": "scenario"})
+                await client.post(CHAT_PATH, json=body, headers=HEADERS)
                 await asyncio.sleep(self._pace.step_s)
 
     async def _wait_for_model(self) -> str:

@@ -31,6 +31,11 @@ class Setting:
 SETTINGS: tuple[Setting, ...] = (
     Setting("host", "127.0.0.1", "address to listen on"),
     Setting("port", "8080", "port to listen on; 0 takes a free one", least=0),
+    Setting(
+        "allowed_hosts",
+        "",
+        "names beside localhost and addresses that the page is opened by, with commas between; *: any",
+    ),
     Setting("vllm", "", "base URL of the vLLM server, for example http://127.0.0.1:8000"),
     Setting("kv_events", "", "tcp://HOST:PORT of its KV events; not set: its host on port 5557"),
     Setting("kv_replay", "", "tcp://HOST:PORT of KV-event replay; not set: port 5558 beside events on 5557, else none"),
@@ -69,6 +74,7 @@ class Settings:
 
     host: str
     port: int
+    allowed_hosts: str
     vllm: str | None
     kv_events: str | None
     kv_replay: str | None

@@ -1,5 +1,6 @@
 """Answers of the completion endpoints, field by field as vLLM 0.32 orders them. Pure: values in, JSON bytes out."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -74,7 +75,10 @@ def sse(value: Json) -> bytes:
 
 def encode(value: Json) -> bytes:
     """A whole body."""
-    return _encode(value)
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:  # Half a surrogate pair, in an error that repeats what was sent: escaped as it came.
+        return json.dumps(value, separators=(",", ":")).encode()
 
 
 def role_frame(

@@ -36,18 +36,23 @@ HOP_BY_HOP = frozenset(
     }
 )  # fmt: skip
 _NOT_TO_SERVER = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
+HIDDEN_ERROR = "The server gave a reason, which is hidden: it may repeat the prompt."
 _MODES: dict[bytes, Mode] = {b"off": "off", b"observe": "observe", b"enrich": "enrich"}
 _ORIGINS: dict[bytes, Origin] = {b"page": "page", b"scenario": "scenario"}
 
 
 class Call(NamedTuple):
-    """A client's request. `target` is the path with its query, as the client wrote it; header names are lower case."""
+    """A client's request. `target` is the path with its query, as the client wrote it; header names are lower case.
+
+    from_own_page: a page of this dashboard sent it, so what its headers say of its origin counts.
+    """
 
     method: str
     path: str
     target: bytes
     headers: RawHeaders
     body: bytes
+    from_own_page: bool = False
 
 
 class ChatProxy:
@@ -127,7 +132,9 @@ class Exchange:
         self._observed = call.method == "POST" and call.path in OBSERVED
         self._started = self._ended = self._tokens_asked = False
         own = {name: value.lower() for name, value in call.headers if name.startswith(OWN_PREFIX)}
-        self._origin: Origin = _ORIGINS.get(own.get(OWN_PREFIX + b"origin", b""), "client")
+        claimed = own.get(OWN_PREFIX + b"origin", b"") if call.from_own_page else b""
+        self._origin: Origin = _ORIGINS.get(claimed, "client")
+        self._shows_text = self._origin != "client" or proxy.settings.show_prompts
         self._mode = _MODES.get(own.get(OWN_PREFIX + b"mode", b""), proxy.settings.mode)
         self._cold = self._origin != "client" and own.get(OWN_PREFIX + b"cold") == b"1"
 
@@ -136,8 +143,7 @@ class Exchange:
         proxy, call = self._proxy, self._call
         body = call.body
         if self._observed:
-            show_text = self._origin != "client" or proxy.settings.show_prompts
-            self._facts = read_body_facts(body, proxy.salt_key, with_label=show_text)
+            self._facts = read_body_facts(body, proxy.salt_key, with_label=self._shows_text)
             body = self._enriched(body)
         headers = self._server_headers(body)
         try:
@@ -263,7 +269,7 @@ class Exchange:
                 skips_cache_read=facts.skips_cache_read,
                 has_images=facts.has_images,
                 label=facts.label,
-                show_text=self._origin != "client" or proxy.settings.show_prompts,
+                show_text=self._shows_text,
             )
         )
         if facts.prompt_token_ids is not None:
@@ -314,7 +320,7 @@ class Exchange:
     def _tap_failed(self, error: Exception) -> None:
         self._tap = None
         proxy = self._proxy
-        detail = f"reading the response failed, it is passed on unread: {type(error).__name__}: {error}"
+        detail = f"reading the response failed, it is passed on unread: {type(error).__name__}"
         proxy.emit(Malformed(proxy.server, "sse", detail, proxy.clock.monotonic(), request=self._request))
 
     def _finish(self) -> None:
@@ -342,7 +348,8 @@ class Exchange:
             try:
                 tap.end(at_s)
                 if outcome in ("ok", "http_error") or (outcome == "server_gone" and tap.complete):
-                    outcome, error = tap.outcome(), tap.error
+                    outcome = tap.outcome()
+                    error = tap.error if self._shows_text or tap.error is None else HIDDEN_ERROR
             except Exception as failure:  # The tap's outer edge.
                 self._tap_failed(failure)
         proxy.emit(

@@ -1,5 +1,10 @@
-"""Who may open the live stream or post to the API from a browser: pages of this dashboard only. Pure."""
+"""Who may open the live stream or post to the API from a browser: pages of this dashboard only. Pure.
 
+A page of another site can give its own name this machine's address ("DNS rebinding") and is then of the same origin.
+So the names that the dashboard is opened by are known ones.
+"""
+
+import ipaddress
 import re
 
 from ..errors import PrefixScopeError
@@ -15,6 +20,40 @@ class ForeignOrigin(PrefixScopeError):
 
     status = 403
     code = "foreign_origin"
+
+
+class UnknownHost(PrefixScopeError):
+    """The dashboard was asked for by a name that isn't known to be its own."""
+
+    status = 403
+    code = "unknown_host"
+
+
+def known_hosts(allowed_hosts: str, *own: str) -> frozenset[str]:
+    """The names of the setting `allowed_hosts`, and the machine's `own`, in lower case."""
+    return frozenset(name.strip().lower() for name in (*allowed_hosts.split(","), *own)) - {""}
+
+
+def is_known_host(host: str | None, known: frozenset[str]) -> bool:
+    """Whether a `Host` header names localhost, an address or one of `known`; "*" in there is any name.
+
+    Nobody can give another site's page an address for its name. No Host is a program: browsers always send it.
+    """
+    if host is None or "*" in known:
+        return True
+    named = _HOST_HEADER.fullmatch(host)
+    if named is None:
+        return False
+    name = named["host"].lower().removesuffix(".")
+    return name == "localhost" or name.endswith(".localhost") or name in known or _is_address(name)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
 
 
 def is_same_origin(origin: str | None, host: str | None) -> bool:

@@ -13,6 +13,7 @@ import msgspec
 
 from ..errors import NotFound, PrefixScopeError, error_body
 from ..sources.chat_proxy import Call, ChatProxy, Exchange
+from .origin import UnknownHost, is_known_host, is_same_origin
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -39,10 +40,11 @@ class ClientGone(Exception):
 
 
 class ProxyApp:
-    """The ASGI application."""
+    """The ASGI application. `known_hosts`: the names that pages of this dashboard are opened by."""
 
-    def __init__(self, proxy: ChatProxy) -> None:
+    def __init__(self, proxy: ChatProxy, known_hosts: frozenset[str] = frozenset()) -> None:
         self._proxy = proxy
+        self._known_hosts = known_hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request. Websockets (`/v1/realtime`) aren't proxied."""
@@ -53,13 +55,14 @@ class ProxyApp:
         proxy = self._proxy
         try:
             path, target = _target(scope)
+            from_own_page = self._is_from_own_page(scope["headers"])
             proxy.enter()
         except PrefixScopeError as error:
             await _answer(send, error)
             return
         try:
             body = await _read_body(scope, receive, proxy.settings.max_body_bytes)
-            call = Call(scope["method"], path, target, scope["headers"], body)
+            call = Call(scope["method"], path, target, scope["headers"], body, from_own_page)
             await _exchange(proxy.open(call), receive, send)
         except ClientGone:
             pass
@@ -67,6 +70,24 @@ class ProxyApp:
             await _answer(send, error)
         finally:
             proxy.leave()
+
+    def _is_from_own_page(self, headers: list[tuple[bytes, bytes]]) -> bool:
+        """Whether a browser says, by `Origin`, that a page of this dashboard sent it.
+
+        Raises UnknownHost for a page that only seems to be one. Programs, and pages that say that they are others, may
+        ask by any name: what they may do is the server's own concern.
+        """
+        fields = dict(headers)
+        origin = fields.get(b"origin")
+        host = fields.get(b"host", b"").decode("latin-1")
+        if origin is None or not is_same_origin(origin.decode("latin-1"), host):
+            return False
+        if not is_known_host(host, self._known_hosts):
+            raise UnknownHost(
+                "a page asks by a name that this dashboard isn't known by",
+                hint="Open it by address, or add the name to PREFIXSCOPE_ALLOWED_HOSTS.",
+            )
+        return True
 
 
 async def _exchange(exchange: Exchange, receive: Receive, send: Send) -> None:
@@ -210,4 +231,10 @@ async def _answer(send: Send, error: PrefixScopeError) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-_TYPES = {404: "not_found_error", 413: "invalid_request_error", 503: "overloaded_error", 504: "timeout_error"}
+_TYPES = {
+    403: "permission_error",
+    404: "not_found_error",
+    413: "invalid_request_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}

@@ -14,6 +14,8 @@ from ..ids import SaltDigest
 from .salt import salt_digest
 
 LABEL_CHARS = 120
+MODEL_CHARS = 200
+"""Of a model's name, the start is kept: a request may say anything there."""
 MEDIA_PARTS = frozenset(
     {"image_url", "input_image", "image", "image_pil", "image_embeds", "video_url", "audio_url", "input_audio"}
 )
@@ -98,7 +100,7 @@ def read_body_facts(body: bytes, salt_key: bytes, *, with_label: bool = False) -
     xargs = _dict(fields.vllm_xargs)
     return BodyFacts(
         is_object=True,
-        model=_text(fields.model),
+        model=(_text(fields.model) or "")[:MODEL_CHARS] or None,
         stream=fields.stream is True,
         max_tokens=_count(fields.max_completion_tokens, fields.max_tokens, fields.max_output_tokens),
         sequences=(_count(fields.n) or 1) * prompts,

@@ -11,6 +11,10 @@ from typing import Any
 
 import msgspec
 
+MAX_TOKEN_COUNT = 1 << 24
+"""Beyond any context window: a larger count is a server's mistake, and as if it weren't said."""
+MAX_REASON_CHARS = 100
+
 
 class Usage(msgspec.Struct, frozen=True):
     """Token counts as one event gave them. `cached_tokens` has three states: None (didn't say), 0, and more."""
@@ -136,7 +140,7 @@ def read_body(data: bytes) -> Said:
         return _response_object(msgspec.to_builtins(frame), answer=bool(frame.output))
     if error is None and frame.type == "message":
         usage = _usage(frame.usage)
-        return Said(answer=bool(frame.content), finish_reason=_text(frame.stop_reason), usage=usage, done=True)
+        return Said(answer=bool(frame.content), finish_reason=_reason(frame.stop_reason), usage=usage, done=True)
     return _choices(frame, error)
 
 
@@ -157,12 +161,15 @@ def _frame(data: bytes) -> _Frame | str:
 
 
 def _leniently(data: bytes) -> _Frame | None:
-    """JSON that only Python's own reader takes: half a surrogate pair, where a character is split over two deltas."""
+    """JSON that only Python's own reader takes: half a surrogate pair, where a character is split over two deltas.
+
+    The half becomes "?": no text that goes on may have one, it could not be encoded again.
+    """
     if len(data) > 64 * 1024 or b"\\u" not in data:
         return None
     try:
-        return msgspec.convert(json.loads(data), _Frame)
-    except (ValueError, RecursionError):
+        return _decode(json.dumps(json.loads(data), ensure_ascii=False).encode("utf-8", "replace"))
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None
 
 
@@ -204,7 +211,7 @@ def _choices(frame: _Frame, error: str | None) -> Said:
                 reasoning = True
         elif _is_text(choice.text):
             answer = True
-        finish_reason = finish_reason or _text(choice.finish_reason)
+        finish_reason = finish_reason or _reason(choice.finish_reason)
         token_ids = token_ids or choice.token_ids
         prompt_token_ids = prompt_token_ids or choice.prompt_token_ids
     nothing_else = finish_reason is None and token_ids is None and prompt_token_ids is None and error is None
@@ -242,7 +249,7 @@ def _typed_event(frame: _Frame, kind: str) -> Said:
         return Said(usage=_usage(message.get("usage")))
     if kind == "message_delta":
         delta = frame.delta if isinstance(frame.delta, dict) else {}
-        return Said(finish_reason=_text(delta.get("stop_reason")), usage=_usage(frame.usage))
+        return Said(finish_reason=_reason(delta.get("stop_reason")), usage=_usage(frame.usage))
     if kind == "message_stop":
         return DONE
     if kind == "error" or frame.error is not None:
@@ -260,7 +267,7 @@ def _response_object(response: object, *, answer: bool) -> Said:
         message = "the server reported a failure"
     return Said(
         answer=answer,
-        finish_reason=_text(response.get("status")),
+        finish_reason=_reason(response.get("status")),
         usage=_usage(response.get("usage")),
         times=_times(response.get("metrics")),
         error=message,
@@ -332,12 +339,17 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def _reason(value: object) -> str | None:
+    text = _text(value)
+    return text and _shortened(text, MAX_REASON_CHARS)
+
+
 def _dict(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
 def _count(value: object) -> int | None:
-    return value if type(value) is int and value >= 0 else None
+    return value if type(value) is int and 0 <= value <= MAX_TOKEN_COUNT else None
 
 
 def _milliseconds(value: object) -> float | None:

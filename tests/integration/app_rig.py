@@ -66,6 +66,11 @@ class Dashboard:
     url: str
     http: httpx.AsyncClient
 
+    @property
+    def page_headers(self) -> dict[str, str]:
+        """What the page's own requests say of themselves."""
+        return {"X-PrefixScope-Origin": "page", "Origin": self.url}
+
     async def json(self, path: str, status: int = 200) -> Any:
         """The JSON at `path`."""
         response = await self.http.get(path)
@@ -88,7 +93,7 @@ class Dashboard:
 
     async def send(self, body: dict[str, Any]) -> dict[str, Any]:
         """Sends a chat as the page does; its record and block table once they are final."""
-        response = await self.http.post("/v1/chat/completions", json=body, headers={"X-PrefixScope-Origin": "page"})
+        response = await self.http.post("/v1/chat/completions", json=body, headers=self.page_headers)
         assert response.status_code == 200, response.text
         path = f"/api/requests/{response.headers['X-PrefixScope-Request']}"
 

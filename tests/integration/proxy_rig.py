@@ -166,13 +166,19 @@ class Client:
         return cls(*await asyncio.open_connection(host, int(port), limit=buffer_bytes))
 
     async def ask(
-        self, body: bytes = b"{}", path: bytes = b"/v1/chat/completions", headers: bytes = b"", method: bytes = b"POST"
+        self,
+        body: bytes = b"{}",
+        path: bytes = b"/v1/chat/completions",
+        headers: bytes = b"",
+        method: bytes = b"POST",
+        host: bytes = b"localhost",
     ) -> None:
         """Sends a request."""
         length = b"content-length: %d\r\n" % len(body) if body or method == b"POST" else b""
-        head = b"%b %b HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n%b%b\r\n" % (
+        head = b"%b %b HTTP/1.1\r\nhost: %b\r\ncontent-type: application/json\r\n%b%b\r\n" % (
             method,
             path,
+            host,
             length,
             headers,
         )

@@ -88,6 +88,11 @@ async def test_pages_of_other_sites_are_refused_before_anything_is_said(board: D
         assert refused.value.response.status_code == 403
         assert json.loads(refused.value.response.body or b"")["error"]["code"] == "foreign_origin"
 
+    with pytest.raises(InvalidStatus) as refused:
+        async with board.live(origin="http://rebound.example", additional_headers={"Host": "rebound.example"}):
+            pass
+    assert refused.value.response.status_code == 403
+
     async with board.live(origin=board.url) as live:
         await messages_until(live, "snapshot")
 

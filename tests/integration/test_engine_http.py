@@ -295,6 +295,7 @@ BAD_INPUT: tuple[tuple[str, object, int, str], ...] = (
     ("/v1/chat/completions", {}, 400, "Field required"),
     ("/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, 400, "At most 0"),
     ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a " * 3_000_000}]}, 400, "characters"),
+    ("/v1/chat/completions", {"messages": [], "model": "\ud800"}, 404, "The model `\ud800` does not exist."),
     ("/tokenize", {}, 400, "Field required"),
     ("/tokenize", {"prompt": "a", "model": "x"}, 404, "The model `x` does not exist."),
     ("/detokenize", {}, 400, "Field required"),
@@ -304,7 +305,7 @@ BAD_INPUT: tuple[tuple[str, object, int, str], ...] = (
 
 async def test_bad_input_is_refused_in_vllms_shape(client: httpx.AsyncClient) -> None:
     for path, body, status, message in BAD_INPUT:
-        response = await client.post(path, json=body)
+        response = await client.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
         error = response.json()["error"]
         assert response.status_code == error["code"] == status
         assert list(error) == ["message", "type", "param", "code"]

@@ -9,6 +9,7 @@ import openai
 import pytest
 
 from app.observations import RequestEnded, RequestPromptTokens, RequestStarted
+from app.sources.chat_proxy import HIDDEN_ERROR
 from app.wire.salt import salt_digest
 
 from .proxy_rig import (
@@ -135,7 +136,10 @@ async def test_a_session_of_the_clients_own_stays(headers: bytes, body: bytes) -
 async def test_the_pages_own_requests() -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"What is it?"}],"cache_salt":"secret"}'
     async with rig(whole, vllm_api_key="K") as r:
-        answer = await r.fetch(body, headers=b"X-PrefixScope-Origin: page\r\nX-PrefixScope-Cold: 1\r\n")
+        answer = await r.fetch(
+            body,
+            headers=b"X-PrefixScope-Origin: page\r\nX-PrefixScope-Cold: 1\r\nOrigin: http://localhost\r\n",
+        )
         await r.ended()
         (started,) = r.all(RequestStarted)
         assert answer.header(b"x-prefixscope-request") == started.request.encode()
@@ -156,6 +160,46 @@ async def test_other_clients_text_and_key_stay_theirs() -> None:
         assert "private" not in repr(r.seen) and "secret" not in repr(r.seen)
         assert not r.all(RequestStarted)[0].salted_by_page
         assert [dict(asked.headers).get(b"authorization") for asked in r.server.asked] == [b"Bearer mine", None]
+
+
+@pytest.mark.parametrize("origin", [b"", b"Origin: null\r\n", b"Origin: https://other.example\r\n"])
+@on_both_loops
+async def test_only_a_page_of_the_dashboards_own_counts_as_one(origin: bytes) -> None:
+    body = b'{"model":"m","messages":[{"role":"user","content":"private"}]}'
+    async with rig(whole, vllm_api_key="K") as r:
+        answer = await r.fetch(body, headers=b"X-PrefixScope-Origin: page\r\n" + origin)
+        await r.ended()
+        assert b"authorization" not in dict(r.server.asked[0].headers)
+        assert answer.header(b"x-prefixscope-request") is None
+        assert r.all(RequestStarted)[0].origin == "client" and "private" not in repr(r.seen)
+
+
+@on_both_loops
+async def test_a_page_that_gave_its_own_name_to_this_machine_is_refused() -> None:
+    headers = b"X-PrefixScope-Origin: page\r\nOrigin: http://rebound.example\r\n"
+    async with rig(whole, vllm_api_key="K") as r:
+        answer = await r.fetch(b"{}", headers=headers, host=b"rebound.example")
+        assert (answer.status, json.loads(answer.body)["error"]["code"]) == (403, "unknown_host")
+        assert not r.server.asked
+
+
+@on_both_loops
+async def test_a_servers_reason_is_hidden_where_the_prompt_is() -> None:
+    async def refuses(asked: Asked) -> None:
+        text = b'{"error":{"message":"private is no number","type":"BadRequestError"}}'
+        await asked.send(b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+
+    async with rig(refuses) as r:
+        answer = await r.fetch(b'{"prompt":"private"}', path=b"/v1/completions")
+        await r.fetch(
+            b'{"prompt":"private"}',
+            path=b"/v1/completions",
+            headers=b"X-PrefixScope-Origin: page\r\nOrigin: http://localhost\r\n",
+        )
+        await r.ended(2)
+        assert b"private" in answer.body
+        hidden, shown = (ended.error for ended in r.all(RequestEnded))
+        assert (hidden, shown) == (HIDDEN_ERROR, "private is no number")
 
 
 @on_both_loops

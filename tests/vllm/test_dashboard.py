@@ -48,9 +48,14 @@ def chat_body(system: str, question: str, **further: Any) -> dict[str, Any]:
     }
 
 
+def page_headers(client: httpx.Client) -> dict[str, str]:
+    """What the page's own requests say of themselves."""
+    return {"X-PrefixScope-Origin": "page", "Origin": str(client.base_url).rstrip("/")}
+
+
 def send(client: httpx.Client, body: dict[str, Any]) -> dict[str, Any]:
     """Sends as the page does; returns the request's record once it is final."""
-    response = client.post("/v1/chat/completions", json=body, headers={"X-PrefixScope-Origin": "page"})
+    response = client.post("/v1/chat/completions", json=body, headers=page_headers(client))
     assert response.status_code == 200, response.text
     return final_record(client, response.headers["X-PrefixScope-Request"])
 
@@ -109,7 +114,7 @@ def test_cached_tokens_are_those_of_usage(server: RealVllm, client: httpx.Client
     body = chat_body("Usage. " + RULES, "Name a colour.", stream=False)
     del body["stream_options"]
     for _ in range(2):
-        response = client.post("/v1/chat/completions", json=body, headers={"X-PrefixScope-Origin": "page"})
+        response = client.post("/v1/chat/completions", json=body, headers=page_headers(client))
         record = final_record(client, response.headers["X-PrefixScope-Request"])
         assert record["cached_tokens"] == response.json()["usage"]["prompt_tokens_details"]["cached_tokens"]
         assert record["ttft_ms"] is None

@@ -1,6 +1,6 @@
 import pytest
 
-from app.web.origin import is_same_origin
+from app.web.origin import is_known_host, is_same_origin, known_hosts
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,26 @@ def test_own_pages_and_programs_may(origin: str | None, host: str) -> None:
 )
 def test_others_may_not(origin: str, host: str | None) -> None:
     assert not is_same_origin(origin, host)
+
+
+KNOWN = known_hosts("gpu-box, Scope.Example,", "0.0.0.0")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        None, "localhost", "LOCALHOST:8080", "app.localhost", "localhost.:80", "127.0.0.1:8080", "[::1]:8080",
+        "10.1.2.3", "gpu-box:8080", "scope.example",
+    ],
+)  # fmt: skip
+def test_addresses_and_names_that_are_known(host: str | None) -> None:
+    assert is_known_host(host, KNOWN)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "gpu-box.evil.example", "[::1", "a b"],
+)
+def test_names_that_anyone_may_have_chosen(host: str) -> None:
+    assert not is_known_host(host, KNOWN)
+    assert is_known_host(host, known_hosts("*"))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.wire.body_facts import LABEL_CHARS, NO_FACTS, BodyFacts, read_body_facts
+from app.wire.body_facts import LABEL_CHARS, MODEL_CHARS, NO_FACTS, BodyFacts, read_body_facts
 from app.wire.salt import salt_digest
 
 KEY = b"k" * 32
@@ -31,6 +31,10 @@ def test_an_ordinary_chat() -> None:
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'"x"', b'{"model": "m"} x', b"\xff\xfe", b"{" * 100_000])
 def test_what_is_no_object_has_no_facts(body: bytes) -> None:
     assert read_body_facts(body, KEY, with_label=True) == NO_FACTS
+
+
+def test_of_a_models_name_the_start_is_kept() -> None:
+    assert facts(model="m" * 1_000_000).model == "m" * MODEL_CHARS
 
 
 def test_odd_fields_are_as_if_they_were_not_there() -> None:

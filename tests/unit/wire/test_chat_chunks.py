@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.wire.chat_chunks import ANSWER, DONE, NOTHING, REASONING, Said, Usage, read_body, read_error, read_event
+from app.wire.chat_chunks import (
+    ANSWER,
+    DONE,
+    MAX_REASON_CHARS,
+    MAX_TOKEN_COUNT,
+    NOTHING,
+    REASONING,
+    Said,
+    Usage,
+    read_body,
+    read_error,
+    read_event,
+)  # fmt: skip
 
 
 def chat(**delta: object) -> bytes:
@@ -20,6 +32,7 @@ def chat(**delta: object) -> bytes:
         (chat(content="Hi"), ANSWER),
         (chat(content="\n\n"), ANSWER),
         (b'{"choices":[{"delta":{"content":"\\ud83d"}}]}', ANSWER),
+        (b'{"error":{"message":"half \\ud83d"}}', Said(error="half ?")),
         (chat(content=None), NOTHING),
         (chat(reasoning="Okay"), REASONING),
         (chat(content=None, reasoning_content="x"), REASONING),
@@ -206,3 +219,17 @@ def test_error_bodies() -> None:
     assert read_error(b"<html>Bad Gateway</html>") == "<html>Bad Gateway</html>"
     assert read_error(b"") is None
     assert len(read_error(b"x" * 10_000) or "") == 500
+
+
+def test_what_no_server_can_mean_is_not_said() -> None:
+    usage = {
+        "prompt_tokens": 10**30,
+        "completion_tokens": MAX_TOKEN_COUNT,
+        "prompt_tokens_details": {"cached_tokens": -1},
+    }
+    choice = {"delta": {}, "finish_reason": "f" * 1_000_000}
+
+    said = read_event(json.dumps({"choices": [choice], "usage": usage}).encode())
+
+    assert said.usage == Usage(None, MAX_TOKEN_COUNT, None)
+    assert len(said.finish_reason or "") == MAX_REASON_CHARS
