@@ -58,6 +58,7 @@ async function errorText(response) {
     error = null;
   }
   const message = typeof error === "string" ? error : (error?.message ?? error?.detail);
-  const hint = error?.hint ? ` ${error.hint}` : "";
+  // For OpenAI's clients the proxy puts the hint into the message too.
+  const hint = error?.hint && !String(message).includes(error.hint) ? ` ${error.hint}` : "";
   return message ? `${message}${hint}` : `The server answered with status ${response.status}.`;
 }

@@ -14,20 +14,33 @@ const FOLD_MIN = 44;
 const FOLD_LEAST = 20;
 /** Cells left standing at either end of a fold, so that its edges are seen. */
 const KEEP = 2;
+/** The lanes' cells keep at least so much of their width when the tree shares their axis. */
+const TREE_SHARE = 0.75;
 
 /**
  * Segments [{kind: "cells" | "fold", from, to}] (`to` exclusive) for lanes of block states, and the widths of a cell and
  * of a fold.
- * lanes: arrays of states; width: room in pixels; fold: false draws everything as cells.
+ * lanes: arrays of states; width: room in pixels; fold: false draws everything as cells. tree: {edges, length} of the
+ * prefix tree that shares the axis, or null: its edges stay out of folds and its length finds room, but the lanes
+ * don't get much narrower for it; what doesn't fit then lies right of the axis' end or in a fold.
  */
-export function layoutAxis(lanes, width, { fold = true } = {}) {
+export function layoutAxis(lanes, width, { fold = true, tree = null } = {}) {
   const length = lanes.reduce((longest, lane) => Math.max(longest, lane.length), 0);
+  const alone = layoutOne(lanes, width, { fold, length, edges: [] });
+  if (tree === null || tree.length === 0) return alone;
+  const whole = layoutOne(lanes, width, { fold, length: Math.max(length, tree.length), edges: tree.edges });
+  if (length === 0 || whole.cell >= Math.min(CELL_GOOD, alone.cell)) return whole;
+  const cut = layoutOne(lanes, width, { fold, length, edges: tree.edges.filter((edge) => edge < length) });
+  return [whole, cut].find((axis) => axis.cell >= TREE_SHARE * alone.cell) ?? alone;
+}
+
+function layoutOne(lanes, width, { fold, length, edges }) {
   if (length === 0 || width <= 0) return { length, cell: CELL_MAX, fold: FOLD_MAX, segments: [] };
   const folds = [];
   const foldWidth = () => Math.max(FOLD_MIN, Math.min(FOLD_MAX, (0.38 * width) / Math.max(1, folds.length)));
   const cellNow = () => cellWidth(length, folds, width, foldWidth());
   if (fold && cellNow() < CELL_NARROW) {
-    for (const run of evenRuns(lanes, length)) {
+    for (const run of evenRuns(lanes, length, edges)) {
       folds.push(run);
       if (cellNow() >= CELL_GOOD) break;
     }
@@ -53,9 +66,9 @@ function unfoldSpare(folds, length, width, foldWidth) {
   if (spare > 0) longest.from += Math.min(spare, longest.to - longest.from - 2);
 }
 
-/** Runs worth folding, longest first: between `from` and `to` no lane changes its state or ends. */
-function evenRuns(lanes, length) {
-  const breaks = new Set([0, length]);
+/** Runs worth folding, longest first: between `from` and `to` no lane changes its state or ends, and none of `edges` lies. */
+function evenRuns(lanes, length, edges) {
+  const breaks = new Set([0, length, ...edges]);
   for (const lane of lanes) {
     for (let i = 1; i <= lane.length; i++) if (lane[i] !== lane[i - 1]) breaks.add(i);
   }

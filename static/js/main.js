@@ -1,12 +1,14 @@
 /** Puts the page together: connection to store, store to views, views into one frame. The only module that knows all. */
 
 import { blockPath, getJson, post, streamChat } from "./api.js";
+import { createBlockWords } from "./block_words.js";
 import { createComposer } from "./composer.js";
 import { connect, createPosition } from "./connection.js";
 import { Effects } from "./effects.js";
 import { createFrame } from "./frame.js";
 import { readPalette } from "./palette.js";
 import { decodeMessage } from "./protocol.js";
+import { createSharedAxis } from "./shared_axis.js";
 import { createStore } from "./store.js";
 import { change, initialUi } from "./ui_state.js";
 import { createCache } from "./views/cache.js";
@@ -17,6 +19,7 @@ import { createLanes } from "./views/lanes.js";
 import { createNotices } from "./views/notices.js";
 import { createScenario } from "./views/scenario.js";
 import { createStrip } from "./views/strip.js";
+import { createTree } from "./views/tree.js";
 import { createTry } from "./views/try.js";
 
 function start() {
@@ -51,7 +54,16 @@ function start() {
 
   const getPalette = () => palette;
   const quietly = (promise) => promise.catch((error) => console.warn(error.message));
-  const shared = { effects, getPalette, setFocus };
+  const words = createBlockWords({ load: (block) => getJson(blockPath(block)), onLoaded: () => frame.invalidate() });
+  const shared = createSharedAxis();
+  const common = { effects, getPalette, setFocus };
+  const tree = createTree({
+    ...common,
+    shared,
+    words,
+    onZoom: (zoom) => set({ zoom }),
+    onWords: () => set({ words: !ui.words }),
+  });
   const views = [
     createStrip({ onTheme: () => switchTheme(repaint) }),
     createNotices(),
@@ -61,8 +73,10 @@ function start() {
     }),
     createFigures(),
     createTry({ composer, getState: () => store.state }),
-    createLanes({ ...shared, onUnfold: () => set({ unfolded: !ui.unfolded }) }),
-    createCache({ ...shared, onWhole: () => set({ wholePool: !ui.wholePool }) }),
+    tree.prepare,
+    createLanes({ ...common, shared, onUnfold: () => set({ unfolded: !ui.unfolded }) }),
+    tree.draw,
+    createCache({ ...common, onWhole: () => set({ wholePool: !ui.wholePool }) }),
     createCard({ loader }),
     ...createCharts({ getPalette }),
   ];

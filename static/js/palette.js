@@ -9,6 +9,10 @@ const NAMES = [
   "cell-few-ink", "cell-many-ink", "cell-running-ink", "grid",
 ];
 
+/** The palette's names for each state of a block in the cache (selectors.CELL), and for what is written on it. */
+export const CELL_FILLS = ["cell-empty", "cell-single", "cell-few", "cell-many", "cell-running"];
+export const CELL_INKS = ["muted", "cell-single-ink", "cell-few-ink", "cell-many-ink", "cell-running-ink"];
+
 /** {names..., hatch, font}: hatch is a canvas pattern of computed blocks. */
 export function readPalette(root = document.documentElement) {
   const style = getComputedStyle(root);

@@ -28,6 +28,18 @@ export function cachesOf(state, server) {
     .sort((a, b) => a.rank - b.rank);
 }
 
+/** Hash to entry of all blocks of the first server; with more than one rank entries say theirs, and a hash stands once. */
+export const residentBlocks = remember(
+  (state) => [state.caches, state.serverOrder[0]],
+  (state) => {
+    const caches = state.serverOrder.length === 0 ? [] : cachesOf(state, state.serverOrder[0]);
+    if (caches.length === 1) return caches[0].blocks;
+    const all = new Map();
+    for (const cache of caches) for (const block of cache.blocks.values()) all.set(block.hash, { ...block, rank: cache.rank });
+    return all;
+  },
+);
+
 /** The share of a prompt's reusable blocks that was reused; null where nothing could be, or it isn't known. */
 export function reusedRatio(record) {
   const { reused_blocks: reused, reusable_blocks: reusable } = record;
@@ -158,8 +170,11 @@ export function sharedBy(block, holders) {
 export const CELL = { empty: 0, single: 1, few: 2, many: 3, running: 4 };
 
 export function cellState(block, holders, running) {
-  if (running.has(block.hash)) return CELL.running;
-  const shared = sharedBy(block, holders);
+  return shareState(sharedBy(block, holders), running.has(block.hash));
+}
+
+export function shareState(shared, isRunning) {
+  if (isRunning) return CELL.running;
   if (shared >= 4) return CELL.many;
   return shared >= 2 ? CELL.few : CELL.single;
 }
@@ -173,6 +188,18 @@ export function ttftSeries(state, limit = 60) {
     if (points.length === limit) break;
   }
   return points.reverse();
+}
+
+/** Points of first-token time against what had to be computed, newest first: {id, label, computed, ttft_ms, group}. */
+export function computedSeries(state, limit = 200) {
+  const points = [];
+  for (const { record } of requestRows(state)) {
+    const { prompt_tokens: prompt, cached_tokens: cached, ttft_ms } = record;
+    if (record.outcome === null || ttft_ms === null || prompt === null || cached === null) continue;
+    points.push({ id: record.id, label: record.label, computed: prompt - cached, ttft_ms, group: warmth(record) });
+    if (points.length === limit) break;
+  }
+  return points;
 }
 
 /** Bars of the token chart, oldest first: {id, label, reused, computed, unknown}, in prompt tokens. */

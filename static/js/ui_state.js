@@ -19,6 +19,9 @@ export function initialUi() {
     card: null,
     wholePool: false,
     unfolded: false,
+    /** The branch of the tree that has all the room: the hash of a block in it, or null. `words`: its blocks' words. */
+    zoom: null,
+    words: false,
     run: IDLE,
   };
 }

@@ -75,3 +75,20 @@ test("runs of a lane, cut at its end", () => {
   ]);
   assert.deepEqual(runsOf(small, 20, 40), []);
 });
+
+test("the tree shares the axis: its edges stay out of folds, its length finds room where lanes stay readable", () => {
+  const long = lane(["reused", 300]);
+  const folded = layoutAxis([long], 400);
+  assert.equal(folded.segments.filter(({ kind }) => kind === "fold").length, 1);
+  const shared = layoutAxis([long], 400, { tree: { edges: [0, 150, 300], length: 300 } });
+  const inFold = (at) => shared.segments.some(({ kind, from, to }) => kind === "fold" && from < at && at < to);
+  assert.equal(inFold(150), false);
+
+  const short = lane(["reused", 16]);
+  const longer = layoutAxis([short], 400, { tree: { edges: [0, 24], length: 24 } });
+  assert.equal(longer.length, 24);
+  const edges = Array.from({ length: 200 }, (_, i) => i * 10);
+  const cut = layoutAxis([short], 400, { tree: { edges, length: 2000 } });
+  assert.equal(cut.length, 16);
+  assert.ok(cut.cell > 10);
+});

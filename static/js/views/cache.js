@@ -3,16 +3,14 @@
 import { byId, setAttribute, setHidden, setText } from "../dom.js";
 import { throttle } from "../frame.js";
 import { count, plural } from "../format.js";
+import { CELL_FILLS, CELL_INKS } from "../palette.js";
 import { chooseCapacity, emptyPlacement, gridShape, placeAll, updatePlacement } from "../placement.js";
-import { CELL, cachesOf, cellState, holdersByHash, pool, primaryServer, runningHashes } from "../selectors.js";
+import { CELL, cachesOf, cellState, holdersByHash, pool, primaryServer, residentBlocks, runningHashes } from "../selectors.js";
 import { createOverlay } from "./cache_overlay.js";
 
 const NO_BLOCKS = new Map();
 /** No cell is drawn larger than this, in pixels; a small cache leaves room around it instead. */
 const LARGEST_CELL = 42;
-/** What is written on a cell of each state. */
-const INKS = ["muted", "cell-single-ink", "cell-few-ink", "cell-many-ink", "cell-running-ink"];
-const NAMES = ["cell-empty", "cell-single", "cell-few", "cell-many", "cell-running"];
 
 export function createCache({ effects, getPalette, setFocus, onWhole }) {
   const stage = byId("cache-stage");
@@ -56,16 +54,6 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
     return setFocus({ hash, request: null, index: null, server: drawn.server, rank: block.rank ?? drawn.rank, state: null, x, y });
   }
 
-  /** The blocks of all ranks; a hash that two ranks hold stands once. */
-  function gather(state, server) {
-    const caches = server === null ? [] : cachesOf(state, server.id);
-    drawn.rank = caches[0]?.rank ?? 0;
-    if (caches.length === 1) return caches[0].blocks;
-    const all = new Map();
-    for (const cache of caches) for (const block of cache.blocks.values()) all.set(block.hash, { ...block, rank: cache.rank });
-    return all;
-  }
-
   function place(total, ui, width, height, now) {
     const least = (width * height) / LARGEST_CELL ** 2;
     const capacity = chooseCapacity(blocks.size, total, { current: placement.capacity, whole: ui.wholePool, least });
@@ -102,7 +90,7 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
   function drawPlot(z, width, height, palette) {
     const gap = placement.capacity <= 8192 && width / grid.columns > 4 ? 1.5 : 0;
     const trace = {
-      type: "heatmap", z, zmin: 0, zmax: NAMES.length, zsmooth: false, showscale: false, hoverinfo: "none",
+      type: "heatmap", z, zmin: 0, zmax: CELL_FILLS.length, zsmooth: false, showscale: false, hoverinfo: "none",
       xgap: gap, ygap: gap, colorscale: colorscale(palette),
     };
     const axis = { visible: false, fixedrange: true };
@@ -142,7 +130,8 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
       const begun = performance.now();
       drawn.server = server?.id ?? null;
       drawn.generation = state.hello?.instance ?? null;
-      blocks = gather(state, server);
+      drawn.rank = server === null ? 0 : (cachesOf(state, server.id)[0]?.rank ?? 0);
+      blocks = residentBlocks(state);
       const parts = pool(state);
       place(parts.total, ui, width, height, now);
       const { z, tally } = cells(state);
@@ -157,7 +146,7 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
       gate.drawn(now, performance.now() - begun);
     } else if (changed) wait = due;
 
-    const inkOf = (hash) => INKS[cellState(blocks.get(hash), holdersByHash(state), runningHashes(state))];
+    const inkOf = (hash) => CELL_INKS[cellState(blocks.get(hash), holdersByHash(state), runningHashes(state))];
     const scene = { width, height, grid, placement, blocks, effects, inkOf, palette: getPalette(), focus: ui.focus, still: ui.still, now, picture: drawn.picture };
     const busy = overlay.draw(scene);
     return busy ? (ui.still ? 300 : 0) : wait;
@@ -166,8 +155,8 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
 
 /** Plotly's scale in flat steps, one for each state. */
 function colorscale(palette) {
-  return NAMES.flatMap((name, i) => [
-    [i / NAMES.length, palette[name]],
-    [(i + 1) / NAMES.length, palette[name]],
+  return CELL_FILLS.flatMap((name, i) => [
+    [i / CELL_FILLS.length, palette[name]],
+    [(i + 1) / CELL_FILLS.length, palette[name]],
   ]);
 }

@@ -69,7 +69,7 @@ function buildTtft(state, palette) {
   const data = Object.entries(styles).map(([group, style]) => {
     const mine = points.map((point, i) => ({ ...point, i })).filter((point) => String(point.group) === group);
     return {
-      type: "scatter", mode: "markers", name: style.name,
+      type: "scatter", mode: "markers", name: style.name, cliponaxis: false,
       x: mine.map((point) => point.i), y: mine.map((point) => point.ttft_ms),
       text: mine.map((point) => `${hoverName(point)}<br>${duration(point.ttft_ms)} · ${style.name}`),
       hovertemplate: "%{text}<extra></extra>",
@@ -108,7 +108,7 @@ function buildRate(state, palette) {
     empty: known.length === 0,
     label: `Hit rate of the last minute: ${last === null ? UNKNOWN : percent(last.ratio)}`,
     layout: {
-      xaxis: { type: "date", nticks: 4, tickformat: "%H:%M:%S", range: rateRange(series) },
+      xaxis: { type: "date", nticks: 3, tickangle: 0, tickformat: "%H:%M:%S", range: rateRange(series) },
       yaxis: { range: [0, 1.04], tickformat: RATIO_TICKS, tickvals: [0, 0.25, 0.5, 0.75, 1] },
     },
   };

@@ -1,6 +1,6 @@
 /** The live block tables: a lane a request, newest on top, all on one axis. */
 
-import { indexAt, layoutAxis, spanOf, ticksOf } from "../axis.js";
+import { indexAt, spanOf, ticksOf } from "../axis.js";
 import { byId, make, setAttribute, setChildren, setHidden, setStyle, setText } from "../dom.js";
 import { UNKNOWN, clip, count, duration, plural, requestName } from "../format.js";
 import { isRunning, primaryServer, requestRows, warmth } from "../selectors.js";
@@ -36,12 +36,13 @@ export function laneLabel(record) {
   return `${name}: ${countText(record)} blocks reused, first token after ${duration(record.ttft_ms)}`;
 }
 
-export function createLanes({ effects, getPalette, setFocus, onUnfold }) {
+export function createLanes({ shared, effects, getPalette, setFocus, onUnfold }) {
   const list = byId("lane-list");
   const ticks = byId("lane-ticks");
   const empty = byId("lanes-empty");
   const axisRow = byId("lane-axis");
   const unfold = byId("unfold");
+  const treeStage = byId("tree-stage");
   const rows = new Map();
   let axis = { segments: [], length: 0 };
   let drawn = {};
@@ -147,7 +148,7 @@ export function createLanes({ effects, getPalette, setFocus, onUnfold }) {
   /** Text, order and axis: only when the requests, the room or the colours changed. */
   function drawRows(state, ui, kept, width) {
     const shown = kept.slice(0, MAX_LANES);
-    axis = layoutAxis(shown.map(({ table }) => (table ?? NO_TABLE).state), width, { fold: !ui.unfolded });
+    axis = shared.layout(shown.map(({ table }) => (table ?? NO_TABLE).state), width, !ui.unfolded);
     const longest = Math.max(...shown.map(({ record }) => record.ttft_ms ?? 0), 1);
     const ids = new Set(shown.map(({ record }) => record.id));
     for (const id of rows.keys()) if (!ids.has(id)) rows.delete(id);
@@ -173,8 +174,9 @@ export function createLanes({ effects, getPalette, setFocus, onUnfold }) {
 
   return (state, ui, now) => {
     const kept = requestRows(state);
-    const width = ticks.clientWidth || drawn.width || 0;
-    const inputs = [kept, width, ui.paint, ui.unfolded, primaryServer(state)?.block_size];
+    // Without a request there are no ticks to measure; the tree's stage is as wide.
+    const width = ticks.clientWidth || treeStage.clientWidth || drawn.width || 0;
+    const inputs = [kept, width, ui.paint, ui.unfolded, primaryServer(state)?.block_size, shared.tree];
     const anew = !drawn.inputs || inputs.some((input, i) => input !== drawn.inputs[i]);
     if (anew) drawRows(state, ui, kept, width);
     const busy = effects.busy(now);

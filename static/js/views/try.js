@@ -94,7 +94,9 @@ function createOutcome() {
     setAttribute(verdict, "data-tone", shown.tone);
     setAttribute(verdict, "data-request", record?.id ?? null);
     setChildren(list, run.total > 1 ? records.map((row, i) => runRow(row, i, records)) : []);
-    if (pending) text.scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
+    // The numbers come after the answer's end: what is brought into view is the sentence that they make.
+    if (!pending || (run.phase === "done" && !record?.verdict)) return;
+    verdict.scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
     pending = false;
   };
 }

@@ -1,0 +1,48 @@
+/** The words that blocks begin with, asked for by hash, few at a time, each once. What isn't shown stays unknown. */
+
+import { clip } from "./format.js";
+
+const MAX_KEPT = 400;
+const MAX_ASKING = 2;
+const LONGEST = 90;
+
+/** `load(block)` resolves to {text, ...}; `onLoaded` asks for a redraw. */
+export function createBlockWords({ load, onLoaded }) {
+  const known = new Map();
+  const waiting = new Map();
+  let asking = 0;
+  let version = 0;
+
+  async function ask() {
+    if (asking >= MAX_ASKING || waiting.size === 0) return;
+    const [key, block] = waiting.entries().next().value;
+    waiting.delete(key);
+    asking += 1;
+    let text = null;
+    try {
+      text = (await load(block)).text ?? null;
+    } catch {
+      text = null; // A block that just left has no words; the tree says the rest.
+    }
+    asking -= 1;
+    known.set(key, text === null ? null : clip(text.replaceAll(/\s+/g, " ").trim(), LONGEST));
+    if (known.size > MAX_KEPT) known.delete(known.keys().next().value);
+    version += 1;
+    onLoaded();
+    ask();
+  }
+
+  return {
+    version: () => version,
+    /** The first words of {hash, server, rank}, or null while they aren't known. */
+    get(block) {
+      const key = `${block.server}|${block.rank}|${block.hash}`;
+      if (known.has(key)) return known.get(key);
+      if (!waiting.has(key) && waiting.size < 64) {
+        waiting.set(key, block);
+        ask();
+      }
+      return null;
+    },
+  };
+}
