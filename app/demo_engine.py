@@ -1,10 +1,11 @@
 """The demo's embedded engine as a process of its own, which never outlives the dashboard.
 
 The child holds the read end of a pipe whose write end only the parent has. However the parent ends, kill -9 included,
-the pipe closes, and the child stops.
+the pipe closes, and the child stops. A child that ends by itself while the demo runs is started again on its ports.
 """
 
 import http.client
+import logging
 import os
 import signal
 import socket
@@ -21,7 +22,11 @@ from .errors import PrefixScopeError
 HOST = "127.0.0.1"
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
+RESTART_AFTER_S = 1.0
+LONGEST_PAUSE_S = 30.0
 STOP_WITH_PARENT_FLAG = "--stop-with-parent"
+
+_logger = logging.getLogger(__name__)
 
 
 class EngineFailed(PrefixScopeError):
@@ -57,9 +62,12 @@ class EngineAddress:
 class EngineProcess:
     """A running child. `wait_until_ready` is apart from the start, so that the parent can do its own in between."""
 
-    def __init__(self, address: EngineAddress, child: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, address: EngineAddress, command: Sequence[str]) -> None:
         self.address = address
-        self._child = child
+        self._command = command
+        self._stopping = threading.Event()
+        self._keeper = threading.Thread(target=self._keep_running, name="engine-keeper", daemon=True)
+        self._child = _start(command)
 
     def wait_until_ready(self) -> None:
         """Returns once it answers. Raises EngineFailed where it ends or takes too long."""
@@ -71,6 +79,7 @@ class EngineProcess:
                     f"The embedded engine ended at its start, with exit code {code}.", hint="Its own message is above."
                 )
             if _answers(self.address.port):
+                self._keeper.start()
                 return
             time.sleep(0.03)
         raise EngineFailed(
@@ -80,13 +89,29 @@ class EngineProcess:
 
     def stop(self) -> None:
         """Closes the pipe and waits; insists where the child doesn't listen."""
-        assert self._child.stdin is not None
-        self._child.stdin.close()
-        try:
-            self._child.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._child.kill()
-            self._child.wait()
+        self._stopping.set()
+        _end(self._child)
+        if self._keeper.is_alive():
+            self._keeper.join()
+            # The keeper may have started another one just as it was told.
+            _end(self._child)
+
+    def _keep_running(self) -> None:
+        pause_s = RESTART_AFTER_S
+        while not self._stopping.is_set():
+            started_s = time.monotonic()
+            code = self._child.wait()
+            if time.monotonic() - started_s > LONGEST_PAUSE_S:
+                pause_s = RESTART_AFTER_S
+            if self._stopping.is_set():
+                return
+            _logger.warning(
+                "The embedded engine ended by itself (exit code %d). It is started again in %g s.", code, pause_s
+            )
+            if self._stopping.wait(pause_s):
+                return
+            self._child = _start(self._command)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
 @contextmanager
@@ -98,13 +123,26 @@ def engine_process(flags: Sequence[str]) -> Iterator[EngineProcess]:
         "--events-port", str(address.events_port), "--replay-port", str(address.replay_port),
         STOP_WITH_PARENT_FLAG, *flags,
     ]  # fmt: skip
-    # Its own session: Ctrl-C reaches the dashboard alone, which then ends the engine last.
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
-    process = EngineProcess(address, child)
+    process = EngineProcess(address, command)
     try:
         yield process
     finally:
         process.stop()
+
+
+def _start(command: Sequence[str]) -> "subprocess.Popen[bytes]":
+    # Its own session: Ctrl-C reaches the dashboard alone, which then ends the engine last.
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    assert child.stdin is not None
+    child.stdin.close()
+    try:
+        child.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 def stop_with_parent() -> None:

@@ -42,6 +42,12 @@ class Process:
             )  # fmt: skip
 
     @property
+    def pid(self) -> int:
+        """Its process id. Raises AssertionError where it wasn't started."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         """Whether it was started and hasn't ended."""
         return self._process is not None and self._process.poll() is None

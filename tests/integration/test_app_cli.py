@@ -1,5 +1,6 @@
 """The command line as a person meets it: processes, exit codes, one clear line where something is wrong."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -106,6 +107,17 @@ class Demo:
             return False
 
 
+def children_of(pid: int) -> list[int]:
+    """The processes that `pid` started and that still run."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+            if int(parent) == pid and state != "Z":
+                found.append(int(stat.parent.name))
+    return found
+
+
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[Demo]:
     started = Demo(tmp_path / "demo.log")
@@ -139,6 +151,21 @@ def test_a_demo_that_is_killed_takes_its_engine_with_it(demo: Demo) -> None:
 
     demo.process.stop(signal.SIGKILL)
 
+    wait_until(lambda: not demo.engine_answers())
+
+
+def test_an_engine_that_dies_is_started_again_and_its_blocks_are_gone(demo: Demo) -> None:
+    wait_until(lambda: httpx.get(f"{demo.url}/api/blocks").json()["blocks"])
+    httpx.post(f"{demo.url}/api/scenario/stop")
+    (engine,) = children_of(demo.process.pid)
+
+    os.kill(engine, signal.SIGKILL)
+
+    wait_until(lambda: children_of(demo.process.pid) not in ([], [engine]))
+    wait_until(lambda: httpx.get(f"{demo.url}/readyz").status_code == 200)
+    wait_until(lambda: not any(cache["hash"] for cache in httpx.get(f"{demo.url}/api/blocks").json()["blocks"]))
+    assert "is started again" in demo.process.output()
+    assert demo.process.stop(signal.SIGTERM) == 0
     wait_until(lambda: not demo.engine_answers())
 
 
