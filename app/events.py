@@ -151,7 +151,7 @@ class BlockColumns:
     hash: block hash.
     parent_row: row of the parent block in these columns; null for a first block and where the parent isn't resident.
     depth: position in the prompt, in blocks, from 0; null where the chain's start isn't known.
-    tokens: tokens in the block; 0 for a sparse block, of which only the hash is known.
+    tokens: tokens in the block; null for a sparse block, of which only the hash is known.
     group: KV cache group.
     medium: where it lies: "GPU", "CPU" or another tier.
     copies: copies of it, as far as events tell.
@@ -167,7 +167,7 @@ class BlockColumns:
     hash: tuple[str, ...] = ()
     parent_row: tuple[int | None, ...] = ()
     depth: tuple[int | None, ...] = ()
-    tokens: tuple[int, ...] = ()
+    tokens: tuple[int | None, ...] = ()
     group: tuple[GroupIdx, ...] = ()
     medium: tuple[str, ...] = ()
     copies: tuple[int, ...] = ()
@@ -457,7 +457,7 @@ class BlocksStored(Event):
     medium: where they lie.
     copies: copies of each block after this event.
     request: the request that caused it, where it is known.
-    event_seq: sequence number of the KV-event batch.
+    event_seq: sequence number of the KV-event batch, or of the last one before a correction; null where none came.
     """
 
     type: ClassVar[str] = "blocks.stored"
@@ -469,7 +469,7 @@ class BlocksStored(Event):
     medium: str
     copies: tuple[int, ...]
     request: RequestId | None
-    event_seq: int
+    event_seq: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,7 +493,7 @@ class BlocksRemoved(Event):
     copies: copies of each that are left; 0: the block is gone.
     group: KV cache group.
     medium: where they lay.
-    event_seq: sequence number of the KV-event batch.
+    event_seq: sequence number of the KV-event batch, or of the last one before a correction; null where none came.
     """
 
     type: ClassVar[str] = "blocks.removed"
@@ -501,7 +501,7 @@ class BlocksRemoved(Event):
     copies: tuple[int, ...]
     group: GroupIdx
     medium: str
-    event_seq: int
+    event_seq: int | None
 
 
 @dataclass(frozen=True, slots=True)

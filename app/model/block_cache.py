@@ -5,13 +5,14 @@ block keeps the numbers at which it appeared and went, so that "what was residen
 asked afterwards. Imports only `ids`, `observations` and its own package.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from struct import Struct
 from struct import error as struct_error
 from typing import Literal, NamedTuple
 
-from ..ids import BlockHash, GroupIdx
+from ..ids import BlockHash, GroupIdx, hash_text
 from ..observations import BlockRemoved, BlockStored, ExtraKeys
 from .block_slots import ROOT, UNKNOWN_DEPTH, BlockSlots
 
@@ -65,7 +66,7 @@ class Epoch:
 class BlockCache:
     """The mirror of one rank. Tables are keyed by (group, medium), blocks in them by hash."""
 
-    def __init__(self, max_blocks: int, max_removed: int) -> None:
+    def __init__(self, max_blocks: int, max_removed: int, wall_offset_ms: float = 0.0) -> None:
         self.number = 0
         """Events applied."""
         self.unknown_removes = 0
@@ -75,6 +76,7 @@ class BlockCache:
         self.epochs: list[Epoch] = []
         self._max_blocks = max_blocks
         self._max_removed = max_removed
+        self._wall_offset_ms = wall_offset_ms
         self._walked: BlockSlots | None = None
         self._block_size: int | None = None
         self.walked_group = GroupIdx(0)
@@ -111,26 +113,36 @@ class BlockCache:
 
     # --- changing ---
 
-    def store(self, event: BlockStored, at_s: float, reading: StoreReading = "auto") -> Stored:
-        """Applies a store. `reading` says what it means where every block is resident already and the parent is
-        null; "auto" takes it for a report unless it is a single block, which a prompt of one block stores too."""
+    def store(
+        self, event: BlockStored, at_s: float, reading: StoreReading = "auto", texts: Sequence[str] | None = None
+    ) -> Stored:
+        """Applies a store; `texts` are its hashes as text, where somebody made them already.
+
+        `reading` says what it means where every block is resident already and the parent is null; "auto" takes it for
+        a report unless it is a single block, which a prompt of one block stores too.
+        """
         self.number += 1
         hashes, parent_hash, token_ids, size, lora_name, medium, keys, group, _, _ = event
         table = self.tables.get((group, medium))
         if table is None:
             table = self._table(event)
+        if texts is None:
+            texts = hash_texts(hashes)
         if len(hashes) == 1 and table.block_size == size == len(token_ids) and keys is None and lora_name is None:
             # One new block under a known one, as decoding makes them by the thousand: the rest of this in short.
             parent = ROOT if parent_hash is None else table.find(parent_hash)
             packed = pack_tokens(token_ids)
             has_room = table.resident < self._max_blocks
             if parent is not None and packed is not None and has_room and table.find(hashes[0]) is None:
-                table.add_one(parent, hashes[0], packed, self.number, at_s)
+                at_ms = self._wall_offset_ms + at_s * 1000
+                table.add_one(parent, hashes[0], texts[0], packed, self.number, at_ms)
                 depth = table.depth[parent]
                 return _new_stored(("stored", _ONE, None if depth == UNKNOWN_DEPTH else depth + 1, size, 1, None))
-        return self._store(table, event, at_s, reading) if hashes else _NOTHING_STORED
+        return self._store(table, event, texts, at_s, reading) if hashes else _NOTHING_STORED
 
-    def _store(self, table: BlockSlots, event: BlockStored, at_s: float, reading: StoreReading) -> Stored:
+    def _store(
+        self, table: BlockSlots, event: BlockStored, texts: Sequence[str], at_s: float, reading: StoreReading
+    ) -> Stored:
         cleared = None
         size, hashes = event.block_size, event.block_hashes
         if table.block_size != size and table.block_size is not None and size and event.medium == GPU:
@@ -138,7 +150,7 @@ class BlockCache:
             table = self._table(event)
         chunks = _chunks(event)
         if chunks is None:
-            return self._store_sparse(table, event, at_s, cleared)
+            return self._store_sparse(table, event, texts, at_s, cleared)
         if table.block_size is None:
             table.block_size, table.kind = size, event.kind
             self._choose_walked()
@@ -146,9 +158,10 @@ class BlockCache:
         extras = None if event.extra_keys is None and event.lora_name is None else _extras(event)
         depth = None if table.depth[parent] == UNKNOWN_DEPTH else table.depth[parent] + 1
         if table.none_known(hashes) and table.resident + len(hashes) <= self._max_blocks:
-            table.add_chain(parent, hashes, chunks, extras, self.number, at_s)
+            at_ms = self._wall_offset_ms + at_s * 1000
+            table.add_chain(parent, hashes, texts, chunks, extras, self.number, at_ms)
             return Stored("stored", (1,) * len(hashes), depth, size, len(hashes), cleared)
-        return self._store_known(table, event, chunks, extras, parent, at_s, reading, depth, cleared)
+        return self._store_known(table, event, texts, chunks, extras, parent, at_s, reading, depth, cleared)
 
     def remove(self, event: BlockRemoved, at_s: float) -> Removed:
         """Applies a removal: one copy of each hash goes. Hashes that aren't resident are counted, nothing more."""
@@ -193,21 +206,24 @@ class BlockCache:
 
     # --- inside ---
 
-    def _store_sparse(self, table: BlockSlots, event: BlockStored, at_s: float, cleared: int | None) -> Stored:
+    def _store_sparse(
+        self, table: BlockSlots, event: BlockStored, texts: Sequence[str], at_s: float, cleared: int | None
+    ) -> Stored:
         copies = []
         fresh = 0
-        for block_hash in event.block_hashes:
+        at_ms = self._wall_offset_ms + at_s * 1000
+        for block_hash, text in zip(event.block_hashes, texts, strict=True):
             slot = table.find(block_hash)
             if slot is None:
                 if table.resident >= self._max_blocks:
                     self.refused += 1
                     copies.append(0)
                     continue
-                slot = table.add_bare(block_hash)
+                slot = table.add_bare(block_hash, text)
             if table.copies[slot]:
                 table.copies[slot] += 1
             else:
-                table.store(slot, self.number, at_s)
+                table.store(slot, self.number, at_ms)
                 fresh += 1
             copies.append(table.copies[slot])
         if table.kind is None:
@@ -218,6 +234,7 @@ class BlockCache:
         self,
         table: BlockSlots,
         event: BlockStored,
+        texts: Sequence[str],
         chunks: list[bytes],
         extras: list[ExtraKeys | None] | None,
         parent: int,
@@ -234,6 +251,7 @@ class BlockCache:
                 copies = tuple(table.copies[slot] for slot in slots if slot is not None)
                 return Stored("report", copies, depth, event.block_size, 0, cleared)
         fresh = 0
+        at_ms = self._wall_offset_ms + at_s * 1000
         after: list[int] = []
         for index, slot in enumerate(slots):
             if slot is None:
@@ -247,9 +265,9 @@ class BlockCache:
                 after.extend([0] * (len(slots) - index))
                 break
             else:
-                slot = table.add_bare(event.block_hashes[index]) if slot is None else slot
+                slot = table.add_bare(event.block_hashes[index], texts[index]) if slot is None else slot
                 table.place(slot, parent, chunks[index], extras[index] if extras else None)
-                table.store(slot, self.number, at_s)
+                table.store(slot, self.number, at_ms)
                 fresh += 1
             after.append(table.copies[slot])
             parent = slot
@@ -257,7 +275,7 @@ class BlockCache:
 
     def _parent(self, table: BlockSlots, parent_hash: BlockHash) -> int:
         slot = table.find(parent_hash)
-        return table.add_bare(parent_hash) if slot is None else slot
+        return table.add_bare(parent_hash, hash_text(parent_hash)) if slot is None else slot
 
     def _table(self, event: BlockStored) -> BlockSlots:
         key = (event.group_idx, event.medium)
@@ -293,6 +311,11 @@ class BlockCache:
         self.tables = {}
         self._walked = None
         return blocks
+
+
+def hash_texts(hashes: Sequence[BlockHash]) -> tuple[str, ...]:
+    """`hash_text` of many, without a call for each of the usual kind."""
+    return tuple([f"{item:016x}" if type(item) is int else hash_text(item) for item in hashes])
 
 
 _packers: dict[int, Struct] = {}

@@ -76,8 +76,8 @@ def _detail(
         parent=hash_text(parent) if parent is not None else None,
         requests=tuple(request.id for request in kept),
         copies=table.copies[slot],
-        reuses=book.sharing.reuse_counts([block_hash])[0],
-        stored_ms=None if table.is_placeholder(slot) else state.wall_offset_ms + table.stored_s[slot] * 1000,
+        reuses=table.reuses[slot],
+        stored_ms=None if table.is_placeholder(slot) else table.stored_ms[slot],
         show_text=any(request.sent.show_text for request in kept),
     )
 

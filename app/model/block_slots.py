@@ -3,7 +3,7 @@
 A block is in one of three states: resident; removed but remembered (walks as of an earlier event still find it); or a
 placeholder, known only as the parent of others. Slot 0 is the root, the parent of every prompt's first block.
 Parallel lists and packed token ids take a fifth of the memory that an object a block would, and give the garbage
-collector nothing to walk. Imports only `ids` and `observations`.
+collector nothing to walk. Imports only `ids`, `observations` and its own package.
 """
 
 from collections import deque
@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..ids import BlockHash
 from ..observations import ExtraKeys
+from .child_lists import NOWHERE, ChildLists
 
 ROOT = 0
-NOWHERE = -1
-"""No such slot: the end of a list of children, or the parent of a block whose place isn't known."""
 FOREVER = 1 << 62
 """An event number that never comes. A resident block goes at it; a placeholder appears at it."""
 UNKNOWN_DEPTH = -2
@@ -32,7 +31,11 @@ class BlockSlots:
         self.resident = 0
         self.orphans = 0
         """Resident blocks with tokens whose depth isn't known."""
+        self.sparse = 0
+        """Resident blocks of which only the hash is known."""
         self.hash: list[BlockHash | None] = [None]
+        self.text: list[str | None] = [None]
+        """`hash_text` of the hash, kept because formatting is what a snapshot would spend most on."""
         self.parent: list[int] = [NOWHERE]
         self.tokens: list[bytes | None] = [None]
         """Token ids as unsigned 32-bit integers of this machine; None for sparse blocks and placeholders."""
@@ -41,13 +44,18 @@ class BlockSlots:
         self.copies: list[int] = [0]
         self.appeared: list[int] = [0]
         self.gone: list[int] = [FOREVER]
-        self.stored_s: list[float] = [0.0]
+        self.stored_ms: list[float] = [0.0]
+        """When the last residency began, in milliseconds of the epoch."""
         self.gone_s: list[float] = [0.0]
+        self.holders: list[int] = [0]
+        """Kept requests whose block table holds the block. Told by `RankBook`, for the walked table alone."""
+        self.reuses: list[int] = [0]
+        """Times that a request took the block from the cache, in its last residency."""
         self.uncertain: set[int] = set()
         """Slots that lost a copy: whether the last one lives is not sure, since reports repeat stores."""
-        self._first_child: list[int] = [NOWHERE]
-        self._next: list[int] = [NOWHERE]
-        self._previous: list[int] = [NOWHERE]
+        self._resident = bytearray(1)
+        """1 for each resident slot: runs of them are found at the speed of memory."""
+        self._below = ChildLists()
         self._slot_of: dict[BlockHash, int] = {}
         self._children: dict[ChildKey, int] = {}
         self._free: list[int] = []
@@ -66,13 +74,13 @@ class BlockSlots:
         """The slot of a hash, resident or not."""
         return self._slot_of.get(block_hash)
 
+    def hashes(self) -> Iterable[BlockHash]:
+        """Every hash that has a slot."""
+        return self._slot_of.keys()
+
     def none_known(self, hashes: Sequence[BlockHash]) -> bool:
         """Whether no slot has any of these hashes, and none comes twice."""
         return self._slot_of.keys().isdisjoint(hashes) and len(set(hashes)) == len(hashes)
-
-    def is_resident(self, slot: int) -> bool:
-        """Whether the block is in the cache now, as far as events tell."""
-        return self.copies[slot] > 0
 
     def is_placeholder(self, slot: int) -> bool:
         """Whether only the hash is known, as somebody's parent."""
@@ -102,14 +110,20 @@ class BlockSlots:
 
     def children(self, parent: int) -> Iterator[int]:
         """Known blocks under `parent`, newest first."""
-        slot = self._first_child[parent]
-        while slot != NOWHERE:
-            yield slot
-            slot = self._next[slot]
+        return self._below.of(parent)
 
-    def resident_slots(self) -> list[int]:
-        """Slots of all resident blocks."""
-        return [slot for slot, copies in enumerate(self.copies) if copies]
+    def resident_runs(self) -> list[tuple[int, int]]:
+        """Runs of resident slots as (first, one after the last), in order."""
+        runs: list[tuple[int, int]] = []
+        flags = self._resident
+        start = flags.find(1)
+        while start >= 0:
+            end = flags.find(0, start)
+            if end < 0:
+                end = len(flags)
+            runs.append((start, end))
+            start = flags.find(1, end)
+        return runs
 
     # --- changing ---
 
@@ -117,12 +131,13 @@ class BlockSlots:
         self,
         parent: int,
         hashes: Sequence[BlockHash],
+        texts: Sequence[str],
         tokens: Sequence[bytes],
         extras: Sequence[ExtraKeys | None] | None,
         number: int,
-        at_s: float,
-    ) -> list[int]:
-        """Takes in consecutive blocks of which no slot exists. Returns their slots."""
+        at_ms: float,
+    ) -> None:
+        """Takes in consecutive blocks of which no slot exists."""
         count = len(hashes)
         depth = self.depth[parent]
         if depth == UNKNOWN_DEPTH:
@@ -131,14 +146,18 @@ class BlockSlots:
         else:
             depths = range(depth + 1, depth + 1 + count)
         if len(self._free) < count:
-            slots = self._append(hashes, tokens, depths, number, at_s)
+            slots = self._append(hashes, texts, tokens, depths, number, at_ms)
             parents = [parent, *slots[:-1]]
             self.parent.extend(parents)
         else:
             slots = self._claim(count)
             parents = [parent, *slots[:-1]]
-            self._fill(slots, parents, hashes, tokens, depths, number, at_s)
-        self._link(slots[0], parent)
+            rows = zip(slots, parents, hashes, texts, tokens, depths, strict=True)
+            for slot, above, block_hash, text, chunk, depth in rows:
+                self._fill(slot, above, block_hash, text, chunk, depth, number, at_ms)
+                if above != parent:
+                    self._below.link(slot, above)
+        self._below.link(slots[0], parent)
         self._slot_of.update(zip(hashes, slots, strict=True))
         if extras is None:
             self._children.update(zip(zip(parents, tokens, strict=True), slots, strict=True))
@@ -147,34 +166,26 @@ class BlockSlots:
                 self.extra[slot] = extra
                 self._children[_child_key(above, chunk, extra)] = slot
         self.resident += count
-        return slots
 
-    def add_one(self, parent: int, block_hash: BlockHash, tokens: bytes, number: int, at_s: float) -> None:
+    def add_one(self, parent: int, block_hash: BlockHash, text: str, tokens: bytes, number: int, at_ms: float) -> None:
         """`add_chain` of a single block without extra keys, as decoding stores them: one at a time, and many."""
         slot = self._free.pop() if self._free else self._claim(1)[0]
         depth = self.depth[parent]
         if depth == UNKNOWN_DEPTH:
             self.orphans += 1
         else:
-            self.depth[slot] = depth + 1
-        self.hash[slot] = block_hash
-        self.parent[slot] = parent
-        self.tokens[slot] = tokens
-        self.appeared[slot] = number
-        self.stored_s[slot] = at_s
-        self.copies[slot] = 1
-        head = self._next[slot] = self._first_child[parent]
-        if head != NOWHERE:
-            self._previous[head] = slot
-        self._first_child[parent] = slot
+            depth += 1
+        self._fill(slot, parent, block_hash, text, tokens, depth, number, at_ms)
+        self._below.link(slot, parent)
         self._slot_of[block_hash] = slot
         self._children[parent, tokens] = slot
         self.resident += 1
 
-    def add_bare(self, block_hash: BlockHash) -> int:
+    def add_bare(self, block_hash: BlockHash, text: str) -> int:
         """A slot for a hash whose tokens and place aren't known: a placeholder until it is stored."""
         (slot,) = self._claim(1)
         self.hash[slot] = block_hash
+        self.text[slot] = text
         self._slot_of[block_hash] = slot
         return slot
 
@@ -186,22 +197,25 @@ class BlockSlots:
         self.tokens[slot] = tokens
         self.extra[slot] = extra
         self._children[_child_key(parent, tokens, extra)] = slot
-        self._link(slot, parent)
-        if self.copies[slot] and self.depth[slot] == UNKNOWN_DEPTH:
-            self.orphans += 1
+        self._below.link(slot, parent)
+        if self.copies[slot]:
+            self.sparse -= 1
+            self.orphans += self._is_orphan(slot)
         if self.depth[parent] != UNKNOWN_DEPTH:
             self._learn_depth(slot, self.depth[parent] + 1)
 
-    def store(self, slot: int, number: int, at_s: float) -> None:
+    def store(self, slot: int, number: int, at_ms: float) -> None:
         """A block that wasn't resident is so from event `number` on."""
         if self.appeared[slot] != FOREVER:
             self._past.setdefault(slot, []).append((self.appeared[slot], self.gone[slot]))
         self.appeared[slot] = number
         self.gone[slot] = FOREVER
-        self.stored_s[slot] = at_s
+        self.stored_ms[slot] = at_ms
         self.copies[slot] = 1
+        self._resident[slot] = 1
         self.resident += 1
         self.orphans += self._is_orphan(slot)
+        self.sparse += self.tokens[slot] is None
 
     def remove(self, slot: int, number: int, at_s: float) -> int:
         """One copy of a resident block goes at event `number`. Returns the copies that are left."""
@@ -221,54 +235,63 @@ class BlockSlots:
     # --- inside ---
 
     def _append(
-        self, hashes: Sequence[BlockHash], tokens: Sequence[bytes], depths: Sequence[int], number: int, at_s: float
+        self,
+        hashes: Sequence[BlockHash],
+        texts: Sequence[str],
+        tokens: Sequence[bytes],
+        depths: Sequence[int],
+        number: int,
+        at_ms: float,
     ) -> list[int]:
         """Chained slots at the end of every column but `parent`: in bulk, which costs next to nothing a block."""
         start, count = len(self.hash), len(hashes)
         self.hash.extend(hashes)
+        self.text.extend(texts)
         self.tokens.extend(tokens)
         self.depth.extend(depths)
-        nothing, nowhere = [None] * count, [NOWHERE] * count
+        nothing, none = [None] * count, [0] * count
         self.extra.extend(nothing)
         self.copies.extend([1] * count)
         self.appeared.extend([number] * count)
         self.gone.extend([FOREVER] * count)
-        self.stored_s.extend([at_s] * count)
+        self.stored_ms.extend([at_ms] * count)
         self.gone_s.extend([0.0] * count)
-        self._first_child.extend(range(start + 1, start + count))
-        self._first_child.append(NOWHERE)
-        self._next.extend(nowhere)
-        self._previous.extend(nowhere)
+        self.holders.extend(none)
+        self.reuses.extend(none)
+        self._resident.extend(b"\1" * count)
+        self._below.grow_chain(count)
         return list(range(start, start + count))
 
     def _fill(
         self,
-        slots: list[int],
-        parents: list[int],
-        hashes: Sequence[BlockHash],
-        tokens: Sequence[bytes],
-        depths: Sequence[int],
+        slot: int,
+        parent: int,
+        block_hash: BlockHash,
+        text: str,
+        tokens: bytes,
+        depth: int,
         number: int,
-        at_s: float,
+        at_ms: float,
     ) -> None:
-        """The same in slots that are used again, wherever they are."""
-        rows = zip(slots, parents, hashes, tokens, depths, strict=True)
-        for slot, above, block_hash, chunk, depth in rows:
-            self.hash[slot] = block_hash
-            self.parent[slot] = above
-            self.tokens[slot] = chunk
-            self.depth[slot] = depth
-            self.appeared[slot] = number
-            self.stored_s[slot] = at_s
-            self.copies[slot] = 1
-            if slot != slots[0]:
-                self._first_child[above] = slot
+        """A resident block in a blank slot."""
+        self.hash[slot] = block_hash
+        self.text[slot] = text
+        self.parent[slot] = parent
+        self.tokens[slot] = tokens
+        self.depth[slot] = depth
+        self.appeared[slot] = number
+        self.stored_ms[slot] = at_ms
+        self.copies[slot] = 1
+        self._resident[slot] = 1
 
     def _go(self, slot: int, number: int, at_s: float) -> None:
         self.gone[slot] = number
         self.gone_s[slot] = at_s
+        self._resident[slot] = 0
+        self.reuses[slot] = 0
         self.resident -= 1
         self.orphans -= self._is_orphan(slot)
+        self.sparse -= self.tokens[slot] is None
         self.uncertain.discard(slot)
         self._removed.append((slot, number))
         while len(self._removed) > self._max_removed:
@@ -291,7 +314,7 @@ class BlockSlots:
         self.gone[slot] = FOREVER
         parent = self.parent[slot]
         self._unplace(slot)
-        if self._first_child[slot] == NOWHERE:
+        if self._below.first[slot] == NOWHERE:
             self._release(slot)
         self._release_if_idle(parent)
 
@@ -302,21 +325,22 @@ class BlockSlots:
         key = _child_key(self.parent[slot], tokens, self.extra[slot])
         if self._children.get(key) == slot:
             del self._children[key]
-        self._unlink(slot)
+        self._below.unlink(slot, self.parent[slot])
         self.parent[slot] = NOWHERE
         self.tokens[slot] = None
         self.extra[slot] = None
 
     def _release_if_idle(self, slot: int) -> None:
         """A placeholder with no children is needed by nobody."""
-        if slot > ROOT and self.is_placeholder(slot) and self._first_child[slot] == NOWHERE:
+        if slot > ROOT and self.is_placeholder(slot) and self._below.first[slot] == NOWHERE:
             self._release(slot)
 
     def _release(self, slot: int) -> None:
         block_hash = self.hash[slot]
         if block_hash is not None:
             del self._slot_of[block_hash]
-        self.hash[slot] = None
+        self.hash[slot] = self.text[slot] = None
+        self.holders[slot] = 0
         self.depth[slot] = UNKNOWN_DEPTH
         self._free.append(slot)
 
@@ -327,6 +351,8 @@ class BlockSlots:
             start, more = len(self.hash), max(count, GROWTH)
             for column, blank in self._blanks():
                 column.extend([blank] * more)  # type: ignore[attr-defined]
+            self._resident.extend(bytes(more))
+            self._below.grow(more)
             # Claimed from the end: the lowest new slot comes first.
             free[:0] = range(start + more - 1, start - 1, -1)
         slots = free[: -count - 1 : -1]
@@ -335,29 +361,10 @@ class BlockSlots:
 
     def _blanks(self) -> Iterable[tuple[object, object]]:
         return (
-            (self.hash, None), (self.parent, NOWHERE), (self.tokens, None), (self.extra, None),
+            (self.hash, None), (self.text, None), (self.parent, NOWHERE), (self.tokens, None), (self.extra, None),
             (self.depth, UNKNOWN_DEPTH), (self.copies, 0), (self.appeared, FOREVER), (self.gone, FOREVER),
-            (self.stored_s, 0.0), (self.gone_s, 0.0), (self._first_child, NOWHERE), (self._next, NOWHERE),
-            (self._previous, NOWHERE),
+            (self.stored_ms, 0.0), (self.gone_s, 0.0), (self.holders, 0), (self.reuses, 0),
         )  # fmt: skip
-
-    def _link(self, slot: int, parent: int) -> None:
-        head = self._first_child[parent]
-        self._next[slot] = head
-        self._previous[slot] = NOWHERE
-        if head != NOWHERE:
-            self._previous[head] = slot
-        self._first_child[parent] = slot
-
-    def _unlink(self, slot: int) -> None:
-        before, after = self._previous[slot], self._next[slot]
-        if before != NOWHERE:
-            self._next[before] = after
-        else:
-            self._first_child[self.parent[slot]] = after
-        if after != NOWHERE:
-            self._previous[after] = before
-        self._next[slot] = self._previous[slot] = NOWHERE
 
     def _learn_depth(self, slot: int, depth: int) -> None:
         waiting = [(slot, depth)]

@@ -35,7 +35,11 @@ def find_cause(request: Request, server: ServerBook, requests: RequestBook) -> C
     params = _figures(request)
     ended = request.ended
     if ended is not None and ended.outcome != "ok":
-        params |= {"outcome": ended.outcome, "status": request.status, "error": ended.error}
+        params |= {
+            "outcome": ended.outcome,
+            "status": request.status,
+            "error": None if request.hides_error else ended.error,
+        }
         params["content_chunks"] = ended.content_chunks
         return Cause("failed", params)
     if not request.consistent:
@@ -88,7 +92,8 @@ def _hit(request: Request, server: ServerBook, requests: RequestBook, params: Pa
     if reference is not None:
         request.reference_id, request.reference_ttft_ms = reference.id, reference.ttft_ms
         params["reference_id"] = reference.id
-        params["reference_ttft_ms"] = round(reference.ttft_ms or 0.0, 3)
+    if request.reference_ttft_ms is not None:
+        params["reference_ttft_ms"] = round(request.reference_ttft_ms, 3)
     reused, reusable = params.get("reused_blocks"), params.get("reusable_blocks")
     if isinstance(reused, int) and isinstance(reusable, int) and reused < reusable:
         loss = find_loss(request, server, requests, reused)

@@ -6,7 +6,9 @@ Imports only its own package.
 from collections.abc import Iterator
 
 from .block_cache import BlockCache
-from .block_slots import FOREVER, NOWHERE, ROOT, UNKNOWN_DEPTH, BlockSlots
+from .block_columns import columns_of
+from .block_slots import FOREVER, ROOT, UNKNOWN_DEPTH, BlockSlots
+from .child_lists import NOWHERE
 from .ledger import Ledger
 from .prefix_match import cacheable_tokens
 from .requests import Request, block_table
@@ -43,7 +45,11 @@ def _cache(cache: BlockCache) -> Iterator[str]:
 
 
 def _slots(table: BlockSlots, number: int) -> Iterator[str]:
-    resident = table.resident_slots()
+    resident = [slot for start, end in table.resident_runs() for slot in range(start, end)]
+    if resident != [slot for slot, copies in enumerate(table.copies) if copies]:
+        yield "the flags of resident slots differ from their copies"
+    if sum(table.tokens[slot] is None for slot in resident) != table.sparse:
+        yield f"{table.sparse} sparse blocks by the count, others by the column"
     if len(resident) != table.resident:
         yield f"{table.resident} resident by the count, {len(resident)} by the column"
     if any(copies < 0 for copies in table.copies):
@@ -63,7 +69,7 @@ def _slots(table: BlockSlots, number: int) -> Iterator[str]:
         if (table.parent[slot], table.tokens[slot]) != key[:2]:
             yield f"slot {slot} is indexed under another parent"
     for slot in table._free:
-        if table.hash[slot] is not None or table.copies[slot] or table._first_child[slot] != NOWHERE:
+        if table.hash[slot] is not None or table.copies[slot] or table._below.first[slot] != NOWHERE:
             yield f"free slot {slot} isn't blank"
 
 
@@ -100,7 +106,12 @@ def _rank(ledger: Ledger, book: RankBook) -> Iterator[str]:
     for key, waiting in book.expected.items():
         if not waiting or any(request.expecting.get(book.rank) != key for request in waiting):
             yield "a request waits for a block that it doesn't expect"
-    columns = book.columns(0.0)
+    columns = columns_of(book)
+    walked = book.cache.walked
+    for start, end in walked.resident_runs() if walked is not None and book.sharing.holds_any else ():
+        for slot in range(start, end):
+            if walked is not None and walked.holders[slot] != len(book.sharing.holders(walked.hash[slot] or 0)):
+                yield f"the count of requests that hold slot {slot} is wrong"
     if len(columns.hash) != book.cache.resident:
         yield "the columns don't hold the resident blocks"
     for row, parent_row in enumerate(columns.parent_row):

@@ -87,7 +87,7 @@ class Joiner:
         """The token ids turned out not to be the server's: nothing that was drawn from them holds."""
         self._unexpect_all(request, server)
         for book in server.ranks.values():
-            book.sharing.leave(request.serial, request.hashes)
+            book.let_go(request.serial, request.hashes)
         request.hashes = []
         request.prompt = None
         request.predicted, request.predicted_sure = None, False
@@ -114,7 +114,7 @@ class Joiner:
         if session is not None and server.sessions.get(session) is request:
             del server.sessions[session]
         for book in server.ranks.values():
-            book.sharing.leave(request.serial, request.hashes)
+            book.let_go(request.serial, request.hashes)
 
     # --- blocks move ---
 
@@ -162,7 +162,7 @@ class Joiner:
         """Its own blocks say which rank served it."""
         if owner.rank != book.rank and owner.hashes:
             for other in server.ranks.values():
-                other.sharing.leave(owner.serial, owner.hashes)
+                other.let_go(owner.serial, owner.hashes)
             owner.hashes = []
         for other in server.ranks.values():
             if other is not book:
@@ -197,7 +197,7 @@ class Joiner:
         if owner.prompt is None and owner.sent.sequences == 1 and stored.depth <= len(owner.hashes):
             fresh = list(event.block_hashes[len(owner.hashes) - stored.depth :])
             if fresh:
-                book.sharing.add(owner.serial, fresh)
+                book.hold(owner.serial, fresh)
                 owner.hashes.extend(fresh)
                 grown.append(owner)
 
@@ -333,7 +333,7 @@ class Joiner:
         single = request.rank is not None or len(request.as_of) <= 1
         if fresh and single:
             request.hashes.extend(fresh)
-            book.sharing.add(request.serial, fresh)
+            book.hold(request.serial, fresh)
         self._expect(request, book, prompt, request.hashes if single else fresh, size)
         return bool(fresh) and single
 

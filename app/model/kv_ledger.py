@@ -6,12 +6,12 @@ Imports only `ids`, `observations`, `events` and its own package.
 from ..events import BlocksCleared, BlocksRemoved, BlocksReused, StreamGapped, StreamResynced
 from ..ids import hash_text
 from ..observations import AllBlocksCleared, BlockRemoved, BlockStored, KvBatch, KvGap, KvRestarted, KvStreamState
-from .block_cache import StoreReading
+from .block_cache import StoreReading, hash_texts
 from .ledger_state import LedgerState
 from .quick_events import blocks_stored, outgoing
 from .request_ledger import RequestLedger
 from .requests import Request
-from .servers import RankBook, ServerBook, block_texts
+from .servers import RankBook, ServerBook
 
 
 class KvLedger:
@@ -25,6 +25,8 @@ class KvLedger:
         """The subscription changed."""
         server = self._state.server(observed.server)
         self._rank(server, observed).stream.take_state(observed)
+        if observed.state == "disconnected":
+            server.rates.interrupted()
         self._state.show_server(server, observed.at_s, counters=False)
 
     def gap(self, gap: KvGap) -> None:
@@ -115,11 +117,17 @@ class KvLedger:
         owner: Request | None = None
         if session is not None or server.skipping:
             reading, owner = state.joiner.reading_of(event, server)
-        stored = book.cache.store(event, batch.at_s, reading)
+        if len(hashes) == 1 and type(hashes[0]) is int:
+            texts: tuple[str, ...] = (f"{hashes[0]:016x}",)
+        else:
+            texts = hash_texts(hashes)
+        stored = book.cache.store(event, batch.at_s, reading, texts)
         meaning, copies, depth, tokens, fresh, cleared = stored
         if cleared is not None:
             book.stream.restarted(batch.at_s, sequence=False)
             self._cleared(book, batch.at_s, cleared, "restarted")
+        if book.sharing.holds_any:
+            book.count_holders(hashes)
         if owner is not None or book.expected or book.sharing.holds_any:
             owner, grown = state.joiner.stored(book, server, event, stored, owner, batch.at_s)
             if owner is not None:
@@ -130,10 +138,6 @@ class KvLedger:
             state.joiner.advance(book, owner, fresh=fresh > 0, replayed=batch.replayed)
         if owner is not None and parent is None and not fresh and owner.usage_cached is None:
             owner.doubtful = (hashes, meaning == "stored")
-        if len(hashes) == 1 and type(hashes[0]) is int:
-            texts: tuple[str, ...] = (f"{hashes[0]:016x}",)
-        else:
-            texts = block_texts(hashes)
         if meaning == "report":
             self._reported(book, owner, event, texts, batch)
             return
@@ -158,7 +162,7 @@ class KvLedger:
             if owner.announced_blocks >= len(event.block_hashes):
                 return
             owner.announced_blocks = len(event.block_hashes)
-        book.sharing.reused(event.block_hashes)
+        book.reused(event.block_hashes)
         reused = BlocksReused(owner.id if owner is not None else None, texts)
         self._state.emit(reused, batch.at_s, batch.server, batch.rank, "engine")
 
@@ -167,15 +171,10 @@ class KvLedger:
         book.stream.blocks_removed += len(event.block_hashes)
         if not removed.hashes:
             return
-        if book.cache.tables.get((event.group_idx, event.medium)) is book.cache.walked:
-            for block_hash, copies in zip(removed.hashes, removed.copies, strict=True):
-                if not copies:
-                    book.sharing.forget_block(block_hash)
-        texts = block_texts(removed.hashes)
+        texts = hash_texts(removed.hashes)
         gone = BlocksRemoved(texts, removed.copies, event.group_idx, event.medium, batch.seq)
         self._state.emit(gone, batch.at_s, batch.server, batch.rank, "engine")
 
     def _cleared(self, book: RankBook, at_s: float, blocks: int, reason: str) -> None:
-        book.sharing.forget_blocks()
         event = BlocksCleared("reset" if reason == "reset" else "restarted", blocks)
         self._state.emit(event, at_s, book.server, book.rank, "engine")

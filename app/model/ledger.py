@@ -38,6 +38,7 @@ from ..observations import (
     ScenarioStepped,
     ServerProbed,
 )
+from .block_columns import columns_of
 from .block_lookup import block_by_hash, block_of_request
 from .details import BlockDetail, LedgerLimits
 from .kv_ledger import KvLedger
@@ -59,7 +60,6 @@ class Ledger:
         self._requests = RequestLedger(self._state)
         self._kv = KvLedger(self._state, self._requests)
         self._scenario: ScenarioState | None = None
-        self._inconsistent: set[ServerId] = set()
         self._handlers: dict[type, Callable[[Any], None]] = {
             KvBatch: self._kv.batch,
             KvStreamState: self._kv.stream_state,
@@ -117,7 +117,7 @@ class Ledger:
         state = self._state
         newest, _ = state.requests.page(state.limits.max_snapshot_requests, None)
         return Snapshot(
-            servers=tuple(server.record(state.wall_offset_ms) for server in state.servers.values()),
+            servers=tuple(server.record() for server in state.servers.values()),
             requests=tuple(state.summary(request) for request in newest),
             blocks=self.block_columns(),
             rates={server.id: server.shown_rates for server in state.servers.values()},
@@ -138,15 +138,13 @@ class Ledger:
     def block_columns(self) -> tuple[BlockColumns, ...]:
         """Resident blocks, an entry a server and rank."""
         return tuple(
-            book.columns(self._state.wall_offset_ms)
-            for server in self._state.servers.values()
-            for _, book in sorted(server.ranks.items())
+            columns_of(book) for server in self._state.servers.values() for _, book in sorted(server.ranks.items())
         )
 
     def server(self, server: ServerId) -> ServerRecord | None:
         """One server, where it is known."""
         book = self._state.servers.get(server)
-        return None if book is None else book.record(self._state.wall_offset_ms)
+        return None if book is None else book.record()
 
     def block_detail(self, server: ServerId, rank: Rank, hash_text: str) -> BlockDetail | None:
         """One block by its hash, resident or remembered. Raises ValueError where `hash_text` is no hash."""
@@ -170,11 +168,10 @@ class Ledger:
         server = state.server(sampled.server)
         before_s = server.sampled_s
         findings = server.rates.sampled(sampled.at_s, sampled.engines)
-        point = server.metrics_ok(sampled, state.wall_offset_ms, findings)
+        point = server.metrics_ok(sampled, findings)
         engines = {engine.engine: pooled((engine,), point.at_ms) for engine in sampled.engines}
-        if "inconsistent" in findings:
-            self._inconsistent.add(server.id)
-        if "reset" in findings and server.id not in self._inconsistent:
+        # A fall alone clears nothing: another exporter may have answered, and the event stream tells restarts itself.
+        if "restarted" in findings:
             for book in server.ranks.values():
                 told_s = book.stream.restarted_s
                 if told_s is None or before_s is None or told_s < before_s - RESTART_SLACK_S:

@@ -38,7 +38,7 @@ class LedgerState:
         """The server's book, opened where there is none."""
         book = self.servers.get(server)
         if book is None:
-            book = self.servers[server] = ServerBook(server, self.limits)
+            book = self.servers[server] = ServerBook(server, self.limits, self.wall_offset_ms)
         return book
 
     def server_of(self, request: Request) -> ServerBook:
@@ -74,7 +74,7 @@ class LedgerState:
 
         Times of the last batch and scrape change always, and count for nothing.
         """
-        record = server.record(self.wall_offset_ms)
+        record = server.record()
         if server.shown is None or _essence(record, counters) != _essence(server.shown, counters):
             server.shown = record
             self.emit(ServerChanged(record), at_s, server.id)

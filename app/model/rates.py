@@ -13,6 +13,9 @@ from ..observations import EngineSample
 
 MINUTE_S = 60.0
 LAST_REQUESTS = 1000
+CONFIRMED_BY = 3
+"""Readings that rise after a fall without an interruption, from which it was a restart. Three exporters that answer in
+turn show one or two."""
 Window = Literal["last_request", "since_mark", "last_minute", "last_1000_requests", "lifetime"]
 
 
@@ -22,45 +25,58 @@ class CounterStep:
 
     query_tokens: float
     hit_tokens: float
-    finding: Literal["ok", "first", "fell", "reset", "inconsistent"]
+    finding: Literal["ok", "first", "fell", "reset", "restarted", "inconsistent"]
 
 
 class CounterPair:
     """(queries, hits) of one engine, followed over restarts.
 
-    A fall is one of two things: the process restarted and counts from 0, or scrapes land on processes in turn. The
-    next reading tells: back at the old level means an inconsistent exporter, and the interval is skipped; else the
-    counters were reset, and what they counted since is added.
+    A fall is one of two things: the process restarted and counts from 0, or scrapes land on several processes in turn.
+    What comes next tells: another fall, or a reading at the old level or above, means several processes, and the
+    interval is skipped; `CONFIRMED_BY` readings that only rise mean that the counters were reset, and what they counted
+    since is added. Where the server was away in between, a fall is a restart at once.
     """
 
     def __init__(self) -> None:
         self.interrupted = False
-        """The server was away since the last reading: a fall is then a restart, without waiting for the next."""
+        """The server was away since the last reading."""
         self._level: tuple[float, float] | None = None
-        self._fallen: tuple[float, float] | None = None
+        self._before_fall: tuple[float, float] | None = None
+        """The level before a fall that isn't explained yet."""
+        self._rises = 0
 
     def feed(self, query_tokens: float, hit_tokens: float) -> CounterStep:
         """Takes a reading in."""
         now = (query_tokens, hit_tokens)
         interrupted, self.interrupted = self.interrupted, False
-        if self._level is None:
-            self._level = now
+        level, self._level = self._level, now
+        if level is None:
             return CounterStep(0, 0, "first")
-        before = self._fallen if self._fallen is not None else self._level
-        if self._fallen is not None and query_tokens >= self._level[0] and self._level[0] > 0:
-            self._fallen, self._level = None, now
+        fell = query_tokens < level[0] or hit_tokens < level[1]
+        if fell and interrupted:
+            self._before_fall = None
+            return CounterStep(query_tokens, hit_tokens, "restarted")
+        if self._before_fall is not None:
+            return self._explain(fell, query_tokens, hit_tokens)
+        if fell:
+            self._before_fall, self._rises = level, 0
+            return CounterStep(0, 0, "fell")
+        return CounterStep(query_tokens - level[0], hit_tokens - level[1], "ok")
+
+    def _explain(self, fell: bool, query_tokens: float, hit_tokens: float) -> CounterStep:
+        """A reading after a fall that isn't explained yet."""
+        before = self._before_fall
+        if before is not None and query_tokens >= before[0]:
+            self._before_fall = None
             return CounterStep(0, 0, "inconsistent")
-        if query_tokens < before[0] or hit_tokens < before[1]:
-            if self._fallen is None and not interrupted:
-                self._fallen = now
-                return CounterStep(0, 0, "fell")
-            self._fallen, self._level = None, now
-            return CounterStep(query_tokens, hit_tokens, "reset")
-        self._level = now
-        if self._fallen is not None:
-            self._fallen = None
-            return CounterStep(query_tokens, hit_tokens, "reset")
-        return CounterStep(query_tokens - before[0], hit_tokens - before[1], "ok")
+        if fell:
+            self._rises = 0
+            return CounterStep(0, 0, "inconsistent")
+        self._rises += 1
+        if self._rises < CONFIRMED_BY:
+            return CounterStep(0, 0, "fell")
+        self._before_fall = None
+        return CounterStep(query_tokens, hit_tokens, "reset")
 
 
 @dataclass(slots=True)
@@ -149,7 +165,8 @@ class ServerRates:
         self._lifetime: tuple[float, float] | None = None
 
     def sampled(self, at_s: float, engines: tuple[EngineSample, ...]) -> set[str]:
-        """Takes a scrape in. Returns what it found besides growth: "reset", "inconsistent"."""
+        """Takes a scrape in. Returns what it found besides growth: "reset", "restarted" (the server was
+        away before it), "inconsistent"."""
         findings: set[str] = set()
         query_sum = hit_sum = 0.0
         total = [0.0, 0.0]
@@ -173,7 +190,7 @@ class ServerRates:
         self._marked[1] += hit_sum
         if query_sum or hit_sum:
             self._minute.append((at_s, query_sum, hit_sum))
-        return findings & {"reset", "inconsistent"}
+        return findings & {"reset", "restarted", "inconsistent"}
 
     def interrupted(self) -> None:
         """The server went away: counters that are lower afterwards were reset."""

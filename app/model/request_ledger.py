@@ -26,13 +26,13 @@ from ..observations import (
     RequestStarted,
     RequestUsage,
 )
-from .block_cache import GPU, TOKEN_BYTES, pack_tokens
+from .block_cache import GPU, TOKEN_BYTES, hash_texts, pack_tokens
 from .causes import find_cause
 from .joining import LATE_S
 from .ledger_state import LedgerState
 from .prefix_match import known_path
 from .requests import IllegalStep, Request, Step, block_table
-from .servers import RankBook, ServerBook, block_texts
+from .servers import RankBook, ServerBook
 from .verdict import word
 
 JOINED_INTERVAL_S = 0.25
@@ -285,7 +285,7 @@ class RequestLedger:
                 copies.append(left)
         if kept:
             event = BlocksStored(
-                hash=block_texts(kept),
+                hash=hash_texts(kept),
                 parent=hash_text(hashes[hit - 1]) if hit else None,
                 depth=hit,
                 tokens=book.cache.block_size,
@@ -293,16 +293,12 @@ class RequestLedger:
                 medium=GPU,
                 copies=tuple(copies),
                 request=request.id,
-                event_seq=book.stream.last_seq or 0,
+                event_seq=book.stream.last_seq,
             )
             self._state.emit(event, at_s, book.server, book.rank, "inferred")
 
     def _gone(self, book: RankBook, block_hash: BlockHash, left: int, at_s: float) -> None:
-        if not left:
-            book.sharing.forget_block(block_hash)
-        event = BlocksRemoved(
-            block_texts([block_hash]), (left,), book.cache.walked_group, GPU, book.stream.last_seq or 0
-        )
+        event = BlocksRemoved(hash_texts([block_hash]), (left,), book.cache.walked_group, GPU, book.stream.last_seq)
         self._state.emit(event, at_s, book.server, book.rank, "inferred")
 
     def _announce_reuse(self, request: Request, server: ServerBook, at_s: float) -> None:
@@ -314,9 +310,9 @@ class RequestLedger:
         if not fresh:
             return
         request.announced_blocks = hit
-        book.sharing.reused(fresh)
+        book.reused(fresh)
         self._state.emit(
-            BlocksReused(request.id, block_texts(fresh)), at_s, request.sent.server, request.rank, cached[1]
+            BlocksReused(request.id, hash_texts(fresh)), at_s, request.sent.server, request.rank, cached[1]
         )
 
     def _count(self, request: Request, server: ServerBook, at_s: float) -> None:

@@ -10,8 +10,9 @@ from typing import Literal
 
 from ..errors import PrefixScopeError
 from ..events import Basis, BlockTable, CellState, RequestRecord, Verdict
-from ..ids import BlockHash, Rank, RequestId, hash_text
+from ..ids import BlockHash, Rank, RequestId
 from ..observations import ExtraKeys, RequestEnded, RequestEngineTimes, RequestStarted
+from .block_cache import hash_texts
 from .prefix_match import PromptKeys, cacheable_tokens
 
 State = Literal["started", "head", "first_token", "ended"]
@@ -33,6 +34,10 @@ STEPS: dict[tuple[State, Step], State] = {
     ("ended", "detail"): "ended",
 }
 """Every legal step. `detail` is prompt tokens, usage and the like; the server's tokenizer may answer after the end."""
+
+
+SERVERS_WORDS = ("http_error", "stream_error")
+"""Outcomes whose error text is the server's; of all others it is the dashboard's own."""
 
 
 class IllegalStep(PrefixScopeError):
@@ -85,6 +90,10 @@ class Request:
     """Blocks that `blocks.reused` named for it already."""
     doubtful: tuple[tuple[BlockHash, ...], bool] | None = None
     """Resident blocks that it stored again from the root, and whether they were counted as copies."""
+    table: BlockTable | None = None
+    """The block table as it was last asked for."""
+    table_key: object = None
+    """What `table` was made from."""
     shown: BlockTable | None = None
     shown_s: float = 0.0
     verdict: Verdict | None = None
@@ -125,6 +134,24 @@ class Request:
         if self.first_s is None or not self.sent.streamed:
             return None
         return (self.first_s - self.sent.at_s) * 1000
+
+    @property
+    def error(self) -> str | None:
+        """What went wrong. A server's own words may repeat the prompt: they are told only where its text may be."""
+        ended = self.ended
+        if ended is None or not self.hides_error:
+            return None if ended is None else ended.error
+        if ended.outcome == "http_error":
+            status = "HTTP" if self.status is None else f"HTTP {self.status}"
+            return f"{status}: the server refused the request"
+        return "The server reported an error within the stream"
+
+    @property
+    def hides_error(self) -> bool:
+        """Whether the server's own words on what went wrong are kept back."""
+        ended = self.ended
+        said = ended is not None and ended.error is not None and ended.outcome in SERVERS_WORDS
+        return said and not self.sent.show_text
 
     def take(self, step: Step) -> None:
         """Moves on by the table of steps. Raises IllegalStep."""
@@ -202,7 +229,7 @@ class Request:
             label=sent.label,
             outcome=self.ended.outcome if self.ended else None,
             status=self.status,
-            error=self.ended.error if self.ended else None,
+            error=self.error,
             prompt_tokens=self.prompt_tokens,
             cached_tokens=cached[0] if cached else None,
             predicted_cached_tokens=self.predicted,
@@ -232,8 +259,19 @@ def block_table(request: Request) -> BlockTable | None:
     size, prompt = request.block_size, request.prompt_tokens
     if not size or prompt is None or request.sent.sequences != 1:
         return None
+    hashes, cached = request.hashes, request.cached() if request.consistent else None
+    # The last hash stands for all before it.
+    key = (
+        size, prompt, cached, request.running, request.first_s is None, request.first_own_depth is None, len(hashes),
+        hashes[-1] if hashes else None, request.usage_completion,
+    )  # fmt: skip
+    if request.table_key != key:
+        request.table_key, request.table = key, _block_table(request, size, prompt, cached)
+    return request.table
+
+
+def _block_table(request: Request, size: int, prompt: int, cached: tuple[int, Basis] | None) -> BlockTable | None:
     full, tail = divmod(prompt, size)
-    cached = request.cached() if request.consistent else None
     if not request.running and cached is None:
         return None
     reused = min(cached[0] // size, full) if cached else 0
@@ -242,7 +280,7 @@ def block_table(request: Request) -> BlockTable | None:
     own = len(request.hashes) if request.first_own_depth is not None else 0
     states: list[CellState] = ["reused"] * reused
     states.extend("computed" if index < own else later for index in range(reused, full))
-    texts: list[str | None] = [hash_text(block_hash) for block_hash in request.hashes]
+    texts: list[str | None] = list(hash_texts(request.hashes))
     generated = _generated_blocks(request, prompt, size, full)
     texts = texts[: full + generated]
     texts.extend([None] * (full + generated - len(texts)))

@@ -1,13 +1,14 @@
 """What is known of each server and of each of its ranks. Imports only `ids`, `observations`, `events`, its package."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ..events import BlockColumns, MetricsPoint, RateReading, ServerRecord
-from ..ids import BlockHash, Rank, RequestId, ServerId, SessionId, hash_text
+from ..events import MetricsPoint, RateReading, ServerRecord
+from ..ids import BlockHash, Rank, RequestId, ServerId, SessionId
 from ..observations import EngineSample, MetricsFailed, MetricsSampled, ServerProbed
 from .block_cache import BlockCache
+from .block_slots import BlockSlots
 from .details import LedgerLimits
 from .rates import ServerRates
 from .requests import ExpectKey, Request
@@ -24,82 +25,58 @@ SILENT_COMPUTED_TOKENS = 2_000
 class RankBook:
     """One data-parallel engine of a server."""
 
-    def __init__(self, server: ServerId, rank: Rank, limits: LedgerLimits) -> None:
+    def __init__(self, server: ServerId, rank: Rank, limits: LedgerLimits, wall_offset_ms: float) -> None:
         self.server = server
         self.rank = rank
-        self.cache = BlockCache(limits.max_blocks, limits.max_removed_blocks)
+        self.cache = BlockCache(limits.max_blocks, limits.max_removed_blocks, wall_offset_ms)
         self.sharing = Sharing()
         self.stream = StreamBook(rank)
         self.expected: dict[ExpectKey, list[Request]] = {}
         """Requests by the block that they would store next."""
         self.open: dict[RequestId, Request] = {}
         """Running requests whose `as_of` may still move: nothing came that happened after they were sent."""
+        self.row_numbers: list[int] = []
+        """0, 1, 2, ...: snapshots take theirs from here, since making them anew is what they'd spend most on."""
+        self._counted: BlockSlots | None = None
 
-    def columns(self, wall_offset_ms: float) -> BlockColumns:
-        """Every resident block."""
-        hashes: list[str] = []
-        parent_row: list[int | None] = []
-        depth: list[int | None] = []
-        tokens: list[int] = []
-        groups: list[object] = []
-        media: list[str] = []
-        copies: list[int] = []
-        requests: list[int] = []
-        reuses: list[int] = []
-        stored_ms: list[float] = []
-        walked = self.cache.walked
-        for (group, medium), table in self.cache.tables.items():
-            slots = table.resident_slots()
-            row_of = dict(zip(slots, range(len(hashes), len(hashes) + len(slots)), strict=True))
-            own_hashes = [table.hash[slot] for slot in slots]
-            named = [block_hash for block_hash in own_hashes if block_hash is not None]
-            hashes.extend(block_texts(named))
-            parents = table.parent
-            parent_row.extend([row_of.get(parents[slot]) for slot in slots])
-            depths = table.depth
-            depth.extend([depths[slot] if depths[slot] >= 0 else None for slot in slots])
-            size = table.block_size or 0
-            token_ids = table.tokens
-            tokens.extend([0 if token_ids[slot] is None else size for slot in slots])
-            groups.extend([group] * len(slots))
-            media.extend([medium] * len(slots))
-            counts = table.copies
-            copies.extend([counts[slot] for slot in slots])
-            if table is walked:
-                requests.extend(self.sharing.holder_counts(named))
-                reuses.extend(self.sharing.reuse_counts(named))
-            else:
-                requests.extend([0] * len(slots))
-                reuses.extend([0] * len(slots))
-            stored = table.stored_s
-            stored_ms.extend([wall_offset_ms + stored[slot] * 1000 for slot in slots])
-        return BlockColumns(
-            server=self.server,
-            rank=self.rank,
-            block_size=self.cache.block_size,
-            event_seq=self.stream.last_seq,
-            hash=tuple(hashes),
-            parent_row=tuple(parent_row),
-            depth=tuple(depth),
-            tokens=tuple(tokens),
-            group=tuple(groups),  # type: ignore[arg-type]
-            medium=tuple(media),
-            copies=tuple(copies),
-            requests=tuple(requests),
-            reuses=tuple(reuses),
-            stored_ms=tuple(stored_ms),
-        )
+    def hold(self, serial: int, hashes: Sequence[BlockHash]) -> None:
+        """A request's block table now holds these blocks, which it didn't before."""
+        self.sharing.add(serial, hashes)
+        self.count_holders(hashes)
 
+    def let_go(self, serial: int, hashes: Sequence[BlockHash]) -> None:
+        """The request is forgotten, or its block table no longer holds these blocks."""
+        self.sharing.leave(serial, hashes)
+        self.count_holders(hashes)
 
-def block_texts(hashes: Sequence[BlockHash]) -> tuple[str, ...]:
-    """`hash_text` of many, without a call for each of the usual kind."""
-    return tuple([f"{item:016x}" if type(item) is int else hash_text(item) for item in hashes])
+    def count_holders(self, hashes: Iterable[BlockHash]) -> None:
+        """Brings the counts of the walked table up to date, of these blocks, or of all where it is another table."""
+        table = self.cache.walked
+        if table is None:
+            return
+        if table is not self._counted:
+            self._counted = table
+            hashes = table.hashes()
+        for block_hash in hashes:
+            slot = table.find(block_hash)
+            if slot is not None:
+                table.holders[slot] = len(self.sharing.holders(block_hash))
+
+    def reused(self, hashes: Iterable[BlockHash]) -> None:
+        """A request took these blocks from the cache."""
+        table = self.cache.walked
+        if table is None:
+            return
+        for block_hash in hashes:
+            slot = table.find(block_hash)
+            if slot is not None and table.copies[slot]:
+                table.reuses[slot] += 1
 
 
 class ServerBook:
     """One server: its record, ranks, rates and recent metrics."""
 
-    def __init__(self, server: ServerId, limits: LedgerLimits) -> None:
+    def __init__(self, server: ServerId, limits: LedgerLimits, wall_offset_ms: float) -> None:
         self.id = server
         self.ranks: dict[Rank, RankBook] = {}
         self.rates = ServerRates()
@@ -116,6 +93,7 @@ class ServerBook:
         """When a request ended that must have stored blocks; None once a batch came."""
         self._record = ServerRecord(server)
         self._limits = limits
+        self._wall_offset_ms = wall_offset_ms
         self._counters_message: str | None = None
 
     # --- asking ---
@@ -152,13 +130,13 @@ class ServerBook:
         """The rank's book, opened where there is none."""
         book = self.ranks.get(rank)
         if book is None:
-            book = self.ranks[rank] = RankBook(self.id, rank, self._limits)
+            book = self.ranks[rank] = RankBook(self.id, rank, self._limits, self._wall_offset_ms)
         return book
 
-    def record(self, wall_offset_ms: float) -> ServerRecord:
+    def record(self) -> ServerRecord:
         """As it goes out."""
         streams = tuple(
-            book.stream.health(wall_offset_ms, book.cache.orphans, book.cache.unknown_removes)
+            book.stream.health(self._wall_offset_ms, book.cache.orphans, book.cache.unknown_removes)
             for _, book in sorted(self.ranks.items())
         )
         return replace(
@@ -184,9 +162,9 @@ class ServerBook:
             profile=probe.profile or record.profile,
         )
 
-    def metrics_ok(self, observed: MetricsSampled, wall_offset_ms: float, findings: set[str]) -> MetricsPoint:
+    def metrics_ok(self, observed: MetricsSampled, findings: set[str]) -> MetricsPoint:
         """Takes a scrape in. Returns it pooled over the engines."""
-        point = pooled(observed.engines, wall_offset_ms + observed.at_s * 1000)
+        point = pooled(observed.engines, self._wall_offset_ms + observed.at_s * 1000)
         self.points.append(point)
         self.sampled_s = observed.at_s
         described = [engine for engine in observed.engines if engine.block_size is not None]

@@ -1,5 +1,7 @@
 """What goes out, when, and how often."""
 
+import pytest
+
 from app.events import (
     HitRateUpdated,
     MetricsSampledEvent,
@@ -16,11 +18,13 @@ from app.model.ledger import LedgerLimits
 from app.observations import (
     Malformed,
     MetricsFailed,
+    Outcome,
     RequestEnded,
     RequestEngineTimes,
     RequestFirstToken,
     RequestHead,
     RequestOutputTokens,
+    RequestStarted,
     RequestUsage,
     ScenarioStepped,
     ServerProbed,
@@ -258,3 +262,37 @@ def test_started_events_carry_the_label_and_no_figures() -> None:
     assert (event.record.prompt_tokens, event.record.verdict, event.record.outcome) == (None, None, None)
     scene.answer("r")
     assert any(isinstance(outgoing.event, RequestFirstTokenEvent) for outgoing in scene.out)
+
+
+@pytest.mark.parametrize(("outcome", "status"), [("http_error", 400), ("http_error", None), ("stream_error", 200)])
+def test_an_errors_text_may_repeat_the_prompt_and_is_told_only_where_that_may_be(
+    outcome: Outcome, status: int | None
+) -> None:
+    said = "The prompt 'my secret' is too long."
+    for show_text in (False, True):
+        scene = Scene()
+        request = RequestId("r")
+        scene.apply(
+            RequestStarted(SERVER, request, "/v1/completions", "client", 1.0, streamed=True, show_text=show_text),
+            RequestEnded(request, outcome, 2.0, status, said),
+        )
+        record = scene.record("r")
+        told = "".join(repr(outgoing.event) for outgoing in scene.out) + repr(scene.ledger.snapshot())
+        assert ("my secret" in told) == show_text
+        if show_text:
+            assert record.error == said
+        elif status == 400:
+            assert record.error == "HTTP 400: the server refused the request"
+        assert record.error
+        assert record.verdict is not None
+        assert record.verdict.detail == (said if show_text else None)
+
+
+def test_what_the_dashboard_itself_says_of_a_failure_is_told() -> None:
+    scene = Scene()
+    request = RequestId("r")
+    scene.apply(
+        RequestStarted(SERVER, request, "/v1/completions", "client", 1.0),
+        RequestEnded(request, "server_gone", 2.0, None, "Connection refused"),
+    )
+    assert scene.record("r").error == "Connection refused"

@@ -4,7 +4,7 @@ import pytest
 
 from app.events import BlocksCleared, BlocksRemoved, BlocksReused, BlocksStored, StreamGapped, StreamResynced
 from app.ids import Rank
-from app.observations import KvGap, KvRestarted, KvStreamState
+from app.observations import KvGap, KvRestarted, KvStreamState, MetricsFailed, Observation, ServerProbed
 from tests.scenarios.tables import CLEARED, SERVER, Scene, removed, stored
 
 PROMPT = tuple(range(9))
@@ -225,15 +225,31 @@ def test_a_restart_leaves_no_ghost() -> None:
     assert (record.streams[0].coverage, record.streams[0].restarts) == ("complete", 1)
 
 
-def test_a_restart_that_only_the_counters_tell_leaves_no_ghost() -> None:
+@pytest.mark.parametrize(
+    "away",
+    [
+        MetricsFailed(SERVER, "refused", None, 3.0),
+        ServerProbed(SERVER, "down", "refused", 3.0),
+        KvStreamState(SERVER, Rank(0), "disconnected", None, "lost", 3.0),
+    ],
+    ids=lambda away: type(away).__name__,
+)
+def test_a_restart_that_the_counters_tell_first_leaves_no_ghost(away: Observation) -> None:
     scene = Scene()
     scene.kv(stored(1, 2))
     scene.metrics(1000, 500)
-    scene.metrics(20, 0)
-    assert scene.copies() == gpu(1, 2)
+    scene.apply(away)
     events = scene.metrics(20, 0)
     assert BlocksCleared("restarted", 2) in events
     assert scene.copies() == {}
+
+
+def test_counters_that_fall_while_nothing_was_away_clear_nothing() -> None:
+    scene = Scene()
+    scene.kv(stored(1))
+    for query in (9, 1, 2, 3, 4, 1):
+        scene.metrics(query, 0)
+    assert scene.copies() == gpu(1)
 
 
 def test_a_restart_is_told_once() -> None:
@@ -247,10 +263,11 @@ def test_a_restart_is_told_once() -> None:
     assert scene.copies() == gpu(7)
 
 
-def test_exporters_that_alternate_clear_nothing() -> None:
+@pytest.mark.parametrize("queries", [(1000, 400, 1100, 450, 1200), (1000, 10, 500, 1000, 10, 500)])
+def test_exporters_that_alternate_clear_nothing(queries: tuple[int, ...]) -> None:
     scene = Scene()
     scene.kv(stored(1))
-    for query in (1000, 400, 1100, 450, 1200):
+    for query in queries:
         scene.metrics(query, 0)
     assert scene.copies() == gpu(1)
     record = scene.ledger.server(SERVER)

@@ -1,7 +1,7 @@
 import pytest
 
 from app.events import RateReading
-from app.model.rates import CounterPair, ServerRates
+from app.model.rates import CounterPair, CounterStep, ServerRates
 from app.model.servers import pooled
 from app.observations import EngineSample
 
@@ -54,7 +54,10 @@ def test_a_reset_adds_what_was_counted_since_and_never_less_than_nothing() -> No
     rates.sampled(1.0, (sample(1000, 900),))
     assert rates.sampled(2.0, (sample(100, 10),)) == set()
     assert figures(rates, "since_mark", "counter") == (0, 0, None)
-    assert rates.sampled(3.0, (sample(100, 10),)) == {"reset"}
+    assert rates.sampled(3.0, (sample(100, 10),)) == set()
+    assert rates.sampled(4.0, (sample(100, 10),)) == set()
+    assert figures(rates, "since_mark", "counter") == (0, 0, None)
+    assert rates.sampled(5.0, (sample(100, 10),)) == {"reset"}
     assert figures(rates, "since_mark", "counter") == (10, 100, 0.1)
 
 
@@ -62,7 +65,7 @@ def test_a_reset_after_an_interruption_is_told_at_once() -> None:
     rates = ServerRates()
     rates.sampled(1.0, (sample(1000, 900),))
     rates.interrupted()
-    assert rates.sampled(2.0, (sample(100, 10),)) == {"reset"}
+    assert rates.sampled(2.0, (sample(100, 10),)) == {"restarted"}
     assert figures(rates, "since_mark", "counter") == (10, 100, 0.1)
 
 
@@ -81,10 +84,31 @@ def test_alternating_exporters_are_no_restarts() -> None:
     assert figures(rates, "since_mark", "counter") == (0, 0, None)
 
 
-def test_a_pair_that_falls_twice_was_reset_once_already() -> None:
+@pytest.mark.parametrize(
+    "queries",
+    [
+        (1000, 10, 500, 1000, 10, 500, 1000, 10, 500),
+        (1000, 500, 10, 1000, 500, 10, 1000, 500),
+        (1000, 10, 500, 10, 500, 1000, 500, 10, 700, 900, 1000),
+        (1000, 400, 200, 10, 1000, 400, 200, 10),
+    ],
+)
+def test_three_exporters_and_more_are_no_restarts_either(queries: tuple[int, ...]) -> None:
+    rates = ServerRates()
+    findings: set[str] = set()
+    for at, query in enumerate(queries):
+        findings |= rates.sampled(float(at), (sample(query, 0),))
+    assert findings == {"inconsistent"}
+    assert figures(rates, "since_mark", "counter") == (0, 0, None)
+
+
+def test_a_second_fall_is_no_restart_but_one_after_an_interruption_is() -> None:
     pair = CounterPair()
     steps = [pair.feed(*values).finding for values in ((1000.0, 500.0), (100.0, 50.0), (40.0, 20.0), (60.0, 30.0))]
-    assert steps == ["first", "fell", "reset", "ok"]
+    assert steps == ["first", "fell", "inconsistent", "fell"]
+    pair.interrupted = True
+    assert pair.feed(5.0, 1.0).finding == "restarted"
+    assert pair.feed(8.0, 1.0) == CounterStep(3.0, 0.0, "ok")
 
 
 def test_the_minute_moves() -> None:
