@@ -67,6 +67,17 @@ def test_sent_twice_the_second_reuses_what_the_engine_says(demo: str, page: Page
     keep(page, "sent-twice")
 
 
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+def test_the_sentence_comes_into_view_by_itself(demo: str, open_page: OpenPage, width: int, height: int) -> None:
+    page = open_page(demo, width=width, height=height, still=True)
+    page.locator("h1").click()
+    expect(page.locator("#scenario")).to_have_attribute("data-ended", "")
+
+    send(page, "#send-twice", fresh_prompt(), requests=2)
+
+    expect(page.locator("#verdict")).to_be_in_viewport(ratio=0.99)
+
+
 def test_the_first_letter_spoils_the_cache_and_the_last_one_does_not(demo: str, page: Page) -> None:
     prompt = fresh_prompt()
     send(page, "#send", prompt)

@@ -50,6 +50,8 @@ def test_a_server_in_trouble_says_what_to_do_and_recovers(
     expect(notice).to_contain_text("Start it with: vllm serve MODEL")
     expect(page.locator("#send")).to_be_disabled()
     keep(page, f"server-{state}")
+    page.locator(".foot").scroll_into_view_if_needed()
+    expect(notice).to_be_in_viewport(ratio=0.99)
 
     publish_server(fake)
     expect(notice).to_have_count(0)
