@@ -27,6 +27,10 @@ test("a healthy server has no notice; each fault has one, with the flag that men
   assert.equal(noticesFor(server({ state: "down", message: "Start it." }), ui)[0].text, "Start it.");
   for (const state of ["off", "silent", "disconnected"]) assert.deepEqual(keys(server({ streams: stream({ state }) }), ui), ["events"]);
   assert.match(noticesFor(server({ streams: stream({ state: "off" }) }), ui)[0].flag, /^--kv-events-config/);
+  const { flag } = noticesFor(server({ streams: stream({ state: "off" }) }), ui)[0];
+  const message = `It is silent. Start vLLM with ${flag}, or give the right address.`;
+  const [told] = noticesFor(server({ streams: stream({ state: "off", message }) }), ui);
+  assert.equal(told.text, "It is silent. Start vLLM with the flag below, or give the right address.");
   assert.match(noticesFor(server({ usage_details: false }), ui)[0].flag, /enable-prompt-tokens-details/);
   assert.deepEqual(keys(server({ prefix_caching: false, metrics_state: "failed" }), ui), ["caching", "metrics"]);
   assert.deepEqual(keys(server(), { ...ui, mismatch: "v 2." }), ["mismatch"]);

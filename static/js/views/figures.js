@@ -52,7 +52,7 @@ export function createFigures() {
     const known = warm.n + cold.n > 0;
     setText(
       ttft.source,
-      known ? `medians of ${count(warm.n)} warm and ${count(cold.n)} cold requests kept here · ${clock}` : "no finished request yet",
+      known ? `medians of ${count(warm.n)} warm and ${count(cold.n)} cold requests kept here · ${clock}` : "no streamed request has finished yet",
     );
   }
 

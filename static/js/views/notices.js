@@ -46,7 +46,7 @@ export function noticesFor(server, ui) {
       key: "events",
       tone: "warn",
       title: stream.state === "silent" ? "No KV events, although prompts flow" : "No KV events from this server",
-      text: stream.message ?? "Without them there are no block tables, no cache picture and no forecast; figures from counters and usage stay right. Start vLLM with",
+      text: stream.message?.replace(`Start vLLM with ${KV_EVENTS_FLAG}`, "Start vLLM with the flag below") ?? "Without them there are no block tables, no cache picture and no forecast; figures from counters and usage stay right. Start vLLM with",
       flag: KV_EVENTS_FLAG,
     });
   }
