@@ -89,3 +89,6 @@ export function clip(text, length) {
   const points = Array.from(String(text ?? ""));
   return points.length <= length ? points.join("") : `${points.slice(0, length - 1).join("")}…`;
 }
+
+/** "#8 Where is my parcel?" of a request, for Plotly's labels. */
+export const hoverTitle = ({ id, label }) => plotlyText(clip(`${requestName(id)} ${label ?? ""}`.trim(), 40));

@@ -4,9 +4,13 @@
  * milliseconds, or null for "when something changes".
  */
 
+/** Once a frame has taken so long, the views that are left are drawn in the next one, which begins with them. */
+const BUDGET_MS = 40;
+
 export function createFrame({ prepare, views, onError, win = window }) {
   let scheduled = 0;
   let timer = 0;
+  let first = 0;
 
   function draw() {
     scheduled = 0;
@@ -15,7 +19,15 @@ export function createFrame({ prepare, views, onError, win = window }) {
     const now = win.performance.now();
     const { state, ui } = prepare(now);
     let wait = Infinity;
-    for (const view of views) {
+    const order = [...views.slice(first), ...views.slice(0, first)];
+    const begun = first;
+    first = 0;
+    for (const [i, view] of order.entries()) {
+      if (i > 0 && win.performance.now() - now > BUDGET_MS) {
+        first = (begun + i) % views.length;
+        wait = 0;
+        break;
+      }
       try {
         const wanted = view(state, ui, now);
         if (typeof wanted === "number") wait = Math.min(wait, wanted);

@@ -78,7 +78,7 @@ function start() {
     tree.draw,
     createCache({ ...common, onWhole: () => set({ wholePool: !ui.wholePool }) }),
     createCard({ loader }),
-    ...createCharts({ getPalette }),
+    ...createCharts({ getPalette, onFirstTokenBy: (ttftBy) => set({ ttftBy }) }),
   ];
 
   const position = createPosition();

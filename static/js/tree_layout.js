@@ -12,7 +12,9 @@ export const ROW_MIN = 4;
 export const UNIT_MAX = 24;
 /** Between one tree and the next. */
 const GAP = 7;
-/** So much of the room may go to the best chain of each tree; the rest goes to the largest chains of all. */
+/** Where not all chains fit, those drawn take so much of the room; what is left lets thick runs be thick. */
+const LEAVES_SHARE = 0.5;
+/** So many of them are the best chain of a tree; the others are the largest of all. */
 const ROOTS_SHARE = 0.6;
 
 /**
@@ -77,7 +79,7 @@ function growRun(first, parent, { blocks, holders, running, children, runOf }) {
  */
 export function fitTree(tree, height, { zoom = null } = {}) {
   const leaves = leavesOf(zoom === null ? tree.roots : [zoom]);
-  const kept = chooseLeaves(leaves, Math.max(1, Math.floor(height / ROW_MIN)), height);
+  const kept = chooseLeaves(leaves, zoom === null ? LEAVES_SHARE * height : height);
   const path = zoom === null ? [] : ancestorsOf(zoom);
   const shown = new Set();
   for (const leaf of kept) {
@@ -90,7 +92,7 @@ export function fitTree(tree, height, { zoom = null } = {}) {
   let y = 0;
   for (const order of orders) y += stack(order, y, unit, rows) + gap;
   const used = Math.max(0, y - gap);
-  rows.unshift(...path.map((run) => ({ run, y: 0, height: used, context: true })));
+  rows.unshift(...path.map((run) => ({ run, y: 0, height: used, context: true, hidden: 0, rest: 0 })));
   const blocks = rows.reduce((sum, { run }) => sum + (run.gone_ms === null ? run.hashes.length : 0), 0);
   return { rows, height: used, unit, chains: kept.length, blocks };
 }
@@ -116,15 +118,13 @@ function leavesOf(roots) {
   return leaves;
 }
 
-/** The runs at the end of the chains that are drawn: the best of each tree first, then the largest of all. */
-function chooseLeaves(leaves, most, height) {
-  const fits = (roots, count) => count * ROW_MIN + Math.min(GAP * (roots - 1), height * 0.25) <= height;
-  const roots = new Set(leaves.map(({ root }) => root)).size;
-  if (leaves.length <= most && fits(roots, leaves.length)) return leaves.map(({ run }) => run);
+/** The runs at the end of the chains that are drawn in `room` pixels: the best of each tree first, then the largest. */
+function chooseLeaves(leaves, room) {
+  const count = Math.max(1, Math.floor(room / ROW_MIN));
+  if (leaves.length <= count) return leaves.map(({ run }) => run);
   const bySize = [...leaves].sort((a, b) => b.score - a.score);
   const kept = new Set();
   const met = new Set();
-  const count = Math.max(1, Math.floor((height * 0.75) / ROW_MIN));
   for (const leaf of bySize) {
     if (kept.size >= Math.max(1, count * ROOTS_SHARE)) break;
     if (!met.has(leaf.root)) kept.add(leaf);
@@ -180,11 +180,13 @@ function stack(order, y, unit, rows) {
   const top = new Map([[order[0].run, y]]);
   for (const { run, children } of order) {
     let at = top.get(run);
-    rows.push({ run, y: at, height: heights.get(run), context: false });
+    const row = { run, y: at, height: heights.get(run), context: false, hidden: run.children.length - children.length };
+    rows.push(row);
     for (const child of children) {
       top.set(child, at);
       at += heights.get(child);
     }
+    row.rest = row.y + row.height - at;
   }
   return heights.get(order[0].run);
 }

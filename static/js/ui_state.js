@@ -22,6 +22,8 @@ export function initialUi() {
     /** The branch of the tree that has all the room: the hash of a block in it, or null. `words`: its blocks' words. */
     zoom: null,
     words: false,
+    /** What the first-token chart has on its x axis: "order" or "computed". */
+    ttftBy: "order",
     run: IDLE,
   };
 }

@@ -95,6 +95,16 @@ test("series run from old to new, and mark what isn't known", () => {
   assert.deepEqual(select.ttftSeries(state, 2).map(({ id }) => id), ["c", "d"]);
 });
 
+test("first-token time against computed tokens is of ended requests whose parts are known", () => {
+  const state = reduceAll(initialState(), [
+    finished({ id: "a", prompt_tokens: 100, cached_tokens: 0, ttft_ms: 80 }),
+    finished({ id: "b", prompt_tokens: 100, cached_tokens: 96, ttft_ms: 40 }),
+    finished({ id: "c", prompt_tokens: 100, cached_tokens: null }),
+    finished({ id: "d", prompt_tokens: 100, cached_tokens: 50, outcome: null }),
+  ]);
+  assert.deepEqual(select.computedSeries(state).map(({ id, computed, ttft_ms }) => [id, computed, ttft_ms]), [["b", 4, 40], ["a", 100, 80]]);
+});
+
 test("the hit rate of a minute: from counters, null without lookups, anew after a reset", () => {
   const point = (at_s, query_tokens, hit_tokens) => like("metrics.sampled", { point: { at_ms: at_s * 1000, query_tokens, hit_tokens } });
   const state = reduceAll(initialState(), [

@@ -73,13 +73,13 @@ test("height is the requests that share it; children share their parent's height
 test("where room is short the unit shrinks, and no row overlaps another", () => {
   const texts = ["t"];
   const tables = {};
-  for (let i = 0; i < 30; i++) {
+  for (let i = 0; i < 18; i++) {
     texts.push(`l${i}<t`);
     tables[`r${i}`] = ["t", `l${i}`];
   }
   const fitted = fitTree(build(make(...texts), held(tables)), 150);
-  assert.ok(fitted.unit < 6 && fitted.height <= 150.001);
-  assert.equal(fitted.chains, 30);
+  assert.ok(fitted.unit < 9 && fitted.height <= 150.001);
+  assert.equal(fitted.chains, 18);
   const leaves = fitted.rows.filter(({ run }) => run.children.length === 0).sort((a, b) => a.y - b.y);
   for (let i = 1; i < leaves.length; i++) assert.ok(leaves[i].y >= leaves[i - 1].y + leaves[i - 1].height - 1e-9);
 });
@@ -93,11 +93,13 @@ test("of thousands of chains the largest are drawn, of more than one tree, and t
   const fitted = fitTree(tree, 160);
   assert.ok(performance.now() - begun < 200);
   assert.equal(tree.chains, 3500);
-  assert.ok(fitted.chains <= 160 / ROW_MIN && fitted.chains > 20);
+  assert.ok(fitted.chains === 160 / ROW_MIN / 2);
   assert.ok(fitted.height <= 160.001);
   assert.ok(fitted.rows.some(({ run }) => run.hashes[0] === "big0"));
   const roots = new Set(fitted.rows.filter(({ run }) => run.parent === null).map(({ run }) => run));
   assert.ok(roots.size > 10);
+  const trunk = fitted.rows.find(({ run }) => run.hashes[0] === "big0");
+  assert.ok(trunk.hidden > 400);
   assert.ok(fitted.rows.every(({ height }) => height >= ROW_MIN - 1e-9));
 });
 

@@ -1,14 +1,15 @@
 /** The three Plotly charts. Each is redrawn at most four times a second, and only when what it shows has changed. */
 
 import { byId, setAttribute, setHidden } from "../dom.js";
-import { RATIO_TICKS, UNKNOWN, clip, count, duration, percent, plotlyText, plural, requestName } from "../format.js";
+import { RATIO_TICKS, UNKNOWN, count, hoverTitle, percent, plural, requestName } from "../format.js";
 import { throttle } from "../frame.js";
-import { firstToken, hitRateSeries, primaryServer, tokenSeries, ttftSeries } from "../selectors.js";
+import { hitRateSeries, primaryServer, tokenSeries } from "../selectors.js";
+import { buildFirstToken, createFirstTokenSwitch } from "./first_token_chart.js";
 
 const INTERVAL_MS = 250;
 const CONFIG = { displayModeBar: false, responsive: false, doubleClick: false, scrollZoom: false };
 
-/** build(state, palette) -> {data, layout, label, empty}; keys(state): what it depends on. */
+/** build(state, palette, ui) -> {data, layout, label, empty}; keys(state, ui): what it depends on. */
 function createChart(id, keys, build, getPalette) {
   const node = byId(id);
   const empty = node.parentElement.querySelector(".chart-empty");
@@ -19,14 +20,14 @@ function createChart(id, keys, build, getPalette) {
     const width = node.clientWidth;
     const height = node.clientHeight;
     if (width === 0) return null;
-    const inputs = [...keys(state), width, height, ui.paint];
+    const inputs = [...keys(state, ui), width, height, ui.paint];
     if (inputs.every((input, i) => input === drawn[i])) return null;
     const wait = gate.wait(now);
     if (wait > 0) return wait;
     const begun = performance.now();
     drawn = inputs;
     const palette = getPalette();
-    const chart = build(state, palette);
+    const chart = build(state, palette, ui);
     setAttribute(node, "aria-label", chart.label);
     setHidden(empty, !chart.empty);
     const layout = chart.empty ? { xaxis: { visible: false }, yaxis: { visible: false } } : chart.layout;
@@ -54,43 +55,6 @@ function baseLayout(palette, width, height) {
     showlegend: false,
     xaxis: { ...axis, showgrid: false },
     yaxis: { ...axis, rangemode: "tozero", nticks: 5 },
-  };
-}
-
-const hoverName = ({ id, label }) => plotlyText(clip(`${requestName(id)} ${label ?? ""}`, 40));
-
-function buildTtft(state, palette) {
-  const points = ttftSeries(state);
-  const styles = {
-    warm: { name: "warm", symbol: "circle", color: palette.reused, line: palette.panel },
-    cold: { name: "cold", symbol: "diamond", color: palette.computed, line: palette["computed-ink"] },
-    null: { name: "not known", symbol: "x-thin", color: palette.muted, line: palette.muted },
-  };
-  const data = Object.entries(styles).map(([group, style]) => {
-    const mine = points.map((point, i) => ({ ...point, i })).filter((point) => String(point.group) === group);
-    return {
-      type: "scatter", mode: "markers", name: style.name, cliponaxis: false,
-      x: mine.map((point) => point.i), y: mine.map((point) => point.ttft_ms),
-      text: mine.map((point) => `${hoverName(point)}<br>${duration(point.ttft_ms)} · ${style.name}`),
-      hovertemplate: "%{text}<extra></extra>",
-      marker: { symbol: style.symbol, size: 9, color: style.color, line: { width: 1.5, color: style.line } },
-    };
-  });
-  const { warm, cold } = firstToken(state);
-  const every = Math.max(1, Math.ceil(points.length / 6));
-  const ticked = points.map((point, i) => ({ ...point, i })).filter(({ i }) => i % every === 0);
-  return {
-    data,
-    empty: points.length === 0,
-    label:
-      points.length === 0
-        ? "No request yet"
-        : `First-token time of ${plural(points.length, "request")}: median ${duration(warm.value)} warm, ${duration(cold.value)} cold`,
-    layout: {
-      xaxis: { tickvals: ticked.map(({ i }) => i), ticktext: ticked.map(({ id }) => requestName(id)), range: [-0.7, Math.max(5, points.length - 1) + 0.7] },
-      yaxis: { ticksuffix: " ms" },
-      margin: { l: 56, r: 10, t: 8, b: 26 },
-    },
   };
 }
 
@@ -136,11 +100,11 @@ function buildTokens(state, palette) {
   const x = bars.map((_, i) => i);
   const bar = (name, values, marker) => ({
     type: "bar", name, x, y: values, marker: { line: { width: 0 }, ...marker },
-    text: bars.map((entry, i) => `${hoverName(entry)}<br>${count(values[i])} ${name}`),
+    text: bars.map((entry, i) => `${hoverTitle(entry)}<br>${count(values[i])} ${name}`),
     textposition: "none",
     hovertemplate: "%{text}<extra></extra>",
   });
-  const every = Math.max(1, Math.ceil(bars.length / 6));
+  const every = Math.max(1, Math.ceil(bars.length / 5));
   const ticked = x.filter((i) => i % every === 0);
   const sum = (name) => bars.reduce((total, entry) => total + (entry[name] ?? 0), 0);
   return {
@@ -156,16 +120,17 @@ function buildTokens(state, palette) {
     label: bars.length === 0 ? "No request yet" : `Prompt tokens of ${plural(bars.length, "request")}: ${count(sum("reused"))} reused, ${count(sum("computed"))} computed`,
     layout: {
       barmode: "stack", bargap: 0.25,
-      xaxis: { tickvals: ticked, ticktext: ticked.map((i) => requestName(bars[i].id)), range: [-0.7, Math.max(5, bars.length - 1) + 0.7] },
+      xaxis: { tickangle: 0, tickvals: ticked, ticktext: ticked.map((i) => requestName(bars[i].id)), range: [-0.7, Math.max(5, bars.length - 1) + 0.7] },
       yaxis: { tickformat: ",d" },
     },
   };
 }
 
-export function createCharts({ getPalette }) {
+export function createCharts({ getPalette, onFirstTokenBy }) {
   const requests = (state) => [state.requests, state.requestOrder];
   return [
-    createChart("chart-ttft", requests, buildTtft, getPalette),
+    createFirstTokenSwitch({ onSwitch: onFirstTokenBy }),
+    createChart("chart-ttft", (state, ui) => [...requests(state), ui.ttftBy], buildFirstToken, getPalette),
     createChart("chart-rate", (state) => [state.metrics, state.servers], buildRate, getPalette),
     createChart("chart-tokens", requests, buildTokens, getPalette),
   ];

@@ -151,12 +151,13 @@ export function createTree({ shared, effects, getPalette, setFocus, words, onZoo
     setAttribute(stage, "data-runs", fitted.rows.length);
     const button = byId("tree-words");
     setHidden(button, fitted.rows.length === 0);
-    setAttribute(button, "aria-pressed", String(ui.words));
+    setText(button, ui.words ? "hide words" : "show words");
   }
 
   function drawCrumbs() {
     const nav = byId("tree-crumbs");
     setHidden(nav, zoom === null);
+    setHidden(byId("tree-lead"), zoom !== null);
     if (zoom === null) return setChildren(nav.firstElementChild, []);
     const path = pathTo(zoom);
     const crumb = (label, hash, current) => {
@@ -209,10 +210,9 @@ export function createTree({ shared, effects, getPalette, setFocus, words, onZoo
   return { prepare, draw };
 }
 
-/** "shared by 3 requests" of a tree's trunk. Pure. */
+/** "3 requests" that share a tree's trunk. Pure. */
 export function nameOf(run) {
-  if (run.share === 0) return "older requests";
-  return run.share === 1 ? "1 request" : `${count(run.share)} requests share`;
+  return run.share === 0 ? "older requests" : plural(run.share, "request");
 }
 
 /** "blocks 15–17", 1-based as in sentences. Pure. */

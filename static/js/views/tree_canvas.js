@@ -7,8 +7,6 @@ import { CELL_FILLS, CELL_INKS } from "../palette.js";
 import { shareState } from "../selectors.js";
 
 const RADIUS = 3;
-/** Room kept right of the axis' end for what is said of a leaf. */
-const NOTE_ROOM = 90;
 
 /** Where a run stands: {x, width, cut}; `cut`: blocks that lie right of the axis' end. */
 export function spanOfRun(axis, run) {
@@ -35,6 +33,7 @@ export function drawTree(context, scene) {
     else drawGone(context, scene, row.run, box);
     context.globalAlpha = 1;
     if (!row.context && isLeaf(scene, row.run)) drawNote(context, scene, row, box, span);
+    else if (row.hidden > 0) drawHidden(context, scene, row, box);
   }
 }
 
@@ -89,7 +88,7 @@ function writeInside(context, scene, run, box, ink) {
   const { width } = context.measureText(text);
   const fill = context.fillStyle;
   // A plate under the words, so that the lines between blocks don't cross them.
-  context.fillRect(box.x + 4, box.y + box.height / 2 - 7.5, width + 7, 15);
+  if (context.globalAlpha === 1) context.fillRect(box.x + 4, box.y + box.height / 2 - 7.5, width + 7, 15);
   context.fillStyle = ink;
   context.fillText(text, box.x + 7, box.y + box.height / 2 + 0.5);
   context.fillStyle = fill;
@@ -131,6 +130,18 @@ function drawNote(context, scene, { run, height }, box, span) {
   context.fillStyle = run.gone_ms === null ? palette.muted : palette.evicted;
   context.globalAlpha = scene.lit !== null && !scene.lit.has(run) ? 0.5 : 1;
   context.fillText(text, x, box.y + box.height / 2 + 0.5);
+  context.globalAlpha = 1;
+}
+
+/** Below the drawn branches of a run: how many aren't. */
+function drawHidden(context, scene, { run, y, height, hidden, rest }, box) {
+  if (rest < 10) return;
+  context.font = `10px ${scene.palette.font}`;
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  context.fillStyle = scene.palette.muted;
+  context.globalAlpha = scene.lit !== null && !scene.lit.has(run) ? 0.5 : 1;
+  context.fillText(`+${plural(hidden, "branch", "branches")}`, box.x + box.width + 7, y + height - rest / 2);
   context.globalAlpha = 1;
 }
 
