@@ -4,11 +4,14 @@
 checks that none is left out. Adding an optional field keeps `PROTOCOL_VERSION`; changing a meaning raises it.
 None goes out as null and always means "unknown" or "not applicable", never 0. Hashes are text (`ids.hash_text`).
 Shares are ratios, 0 to 1. `at_ms` is in milliseconds of the Unix epoch; durations come from a monotonic clock.
-Imports only `ids` and `observations`.
+What a busy server makes thousands of a second are msgspec structs, frozen as the dataclasses, and made in an eighth of
+the time. Imports only `ids`, `observations` and msgspec.
 """
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
+
+import msgspec
 
 from .ids import GroupIdx, Rank, RequestId, ServerId
 from .observations import Origin, Outcome
@@ -445,8 +448,7 @@ class RequestFailed(Event):
     block_table: BlockTable | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BlocksStored(Event):
+class BlocksStored(Event, msgspec.Struct, frozen=True, gc=False):
     """Consecutive blocks are now in the prefix cache. Columnar.
 
     hash: block hashes, in the order of the prompt.
@@ -472,8 +474,7 @@ class BlocksStored(Event):
     event_seq: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class BlocksReused(Event):
+class BlocksReused(Event, msgspec.Struct, frozen=True, gc=False):
     """A request took blocks from the prefix cache.
 
     request: the request.
@@ -485,8 +486,7 @@ class BlocksReused(Event):
     hash: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BlocksRemoved(Event):
+class BlocksRemoved(Event, msgspec.Struct, frozen=True, gc=False):
     """A copy of each of these blocks left the prefix cache.
 
     hash: block hashes, in the order of removal.
@@ -589,8 +589,7 @@ class ScenarioAdvanced(Event):
     scenario: ScenarioState
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(msgspec.Struct, frozen=True, gc=False):
     """An event on its way to the hub, with what its envelope says besides. The hub numbers it.
 
     at_ms: when.

@@ -8,6 +8,8 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
+
 from app import events
 from app.wire.live_protocol import encode_event
 from tests.contract.examples import EXAMPLES, outgoing
@@ -46,10 +48,17 @@ def field_rows(cls: type) -> str:
     doc = cls.__doc__ or ""
     meanings = dict(re.findall(r"^\s*([a-z_0-9]+): (.+(?:\n(?!\s*[a-z_0-9]+: )\s+.+)*)", doc, re.M))
     rows = ["| field | type | meaning |", "|---|---|---|"]
-    for field in dataclasses.fields(cls):
-        meaning = re.sub(r"\s+", " ", meanings[field.name]).strip()
-        rows.append(f"| `{field.name}` | {type_text(field.type)} | {meaning} |")
+    for name, annotation in fields_of(cls):
+        meaning = re.sub(r"\s+", " ", meanings[name]).strip()
+        rows.append(f"| `{name}` | {type_text(annotation)} | {meaning} |")
     return "\n".join(rows)
+
+
+def fields_of(cls: type) -> list[tuple[str, object]]:
+    """(name, annotation) of each field of an event class, a dataclass or a msgspec struct."""
+    if dataclasses.is_dataclass(cls):
+        return [(field.name, field.type) for field in dataclasses.fields(cls)]
+    return [(field.name, field.type) for field in msgspec.structs.fields(cls)]
 
 
 def type_text(annotation: object) -> str:

@@ -37,12 +37,14 @@ class Stored(NamedTuple):
     fresh: int
     cleared: int | None
     """Blocks that were resident until the block size changed, which only another server process can do."""
+    parent: str | None
+    """`hash_text` of the parent; None for a store from the root."""
 
 
 _new_stored = partial(tuple.__new__, Stored)
 """`Stored` from a tuple of its fields, in a third of the time."""
 _ONE = (1,)
-_NOTHING_STORED = Stored("stored", (), None, None, 0, None)
+_NOTHING_STORED = Stored("stored", (), None, None, 0, None, None)
 
 
 class Removed(NamedTuple):
@@ -137,7 +139,9 @@ class BlockCache:
                 at_ms = self._wall_offset_ms + at_s * 1000
                 table.add_one(parent, hashes[0], texts[0], packed, self.number, at_ms)
                 depth = table.depth[parent]
-                return _new_stored(("stored", _ONE, None if depth == UNKNOWN_DEPTH else depth + 1, size, 1, None))
+                return _new_stored(
+                    ("stored", _ONE, None if depth == UNKNOWN_DEPTH else depth + 1, size, 1, None, table.text[parent])
+                )
         return self._store(table, event, texts, at_s, reading) if hashes else _NOTHING_STORED
 
     def _store(
@@ -160,7 +164,7 @@ class BlockCache:
         if table.none_known(hashes) and table.resident + len(hashes) <= self._max_blocks:
             at_ms = self._wall_offset_ms + at_s * 1000
             table.add_chain(parent, hashes, texts, chunks, extras, self.number, at_ms)
-            return Stored("stored", (1,) * len(hashes), depth, size, len(hashes), cleared)
+            return Stored("stored", (1,) * len(hashes), depth, size, len(hashes), cleared, table.text[parent])
         return self._store_known(table, event, texts, chunks, extras, parent, at_s, reading, depth, cleared)
 
     def remove(self, event: BlockRemoved, at_s: float) -> Removed:
@@ -228,7 +232,8 @@ class BlockCache:
             copies.append(table.copies[slot])
         if table.kind is None:
             table.kind = event.kind
-        return Stored("stored", tuple(copies), None, None, fresh, cleared)
+        parent = None if event.parent_hash is None else hash_text(event.parent_hash)
+        return Stored("stored", tuple(copies), None, None, fresh, cleared, parent)
 
     def _store_known(
         self,
@@ -249,7 +254,8 @@ class BlockCache:
             is_report = reading == "report" or (reading == "auto" and len(slots) > 1)
             if event.parent_hash is None and is_report:
                 copies = tuple(table.copies[slot] for slot in slots if slot is not None)
-                return Stored("report", copies, depth, event.block_size, 0, cleared)
+                return Stored("report", copies, depth, event.block_size, 0, cleared, None)
+        parent_text = table.text[parent]
         fresh = 0
         at_ms = self._wall_offset_ms + at_s * 1000
         after: list[int] = []
@@ -271,7 +277,7 @@ class BlockCache:
                 fresh += 1
             after.append(table.copies[slot])
             parent = slot
-        return Stored("stored", tuple(after), depth, event.block_size, fresh, cleared)
+        return Stored("stored", tuple(after), depth, event.block_size, fresh, cleared, parent_text)
 
     def _parent(self, table: BlockSlots, parent_hash: BlockHash) -> int:
         slot = table.find(parent_hash)

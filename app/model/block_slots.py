@@ -174,8 +174,16 @@ class BlockSlots:
         if depth == UNKNOWN_DEPTH:
             self.orphans += 1
         else:
-            depth += 1
-        self._fill(slot, parent, block_hash, text, tokens, depth, number, at_ms)
+            self.depth[slot] = depth + 1
+        # `_fill`, without a call.
+        self.hash[slot] = block_hash
+        self.text[slot] = text
+        self.parent[slot] = parent
+        self.tokens[slot] = tokens
+        self.appeared[slot] = number
+        self.stored_ms[slot] = at_ms
+        self.copies[slot] = 1
+        self._resident[slot] = 1
         self._below.link(slot, parent)
         self._slot_of[block_hash] = slot
         self._children[parent, tokens] = slot

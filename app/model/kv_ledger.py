@@ -3,12 +3,10 @@
 Imports only `ids`, `observations`, `events` and its own package.
 """
 
-from ..events import BlocksCleared, BlocksRemoved, BlocksReused, StreamGapped, StreamResynced
-from ..ids import hash_text
+from ..events import BlocksCleared, BlocksRemoved, BlocksReused, BlocksStored, Outgoing, StreamGapped, StreamResynced
 from ..observations import AllBlocksCleared, BlockRemoved, BlockStored, KvBatch, KvGap, KvRestarted, KvStreamState
 from .block_cache import StoreReading, hash_texts
 from .ledger_state import LedgerState
-from .quick_events import blocks_stored, outgoing
 from .request_ledger import RequestLedger
 from .requests import Request
 from .servers import RankBook, ServerBook
@@ -66,11 +64,12 @@ class KvLedger:
         timed = published_s is not None and bool(book.open)
         overtaken = state.joiner.overtaken(book, published_s) if published_s is not None and timed else {}
         changed: dict[int, Request] = {}
+        at_ms = state.wall_offset_ms + batch.at_s * 1000
         refused, stored_blocks = book.cache.refused, 0
         for event in batch.events:
             if type(event) is BlockStored:
                 stored_blocks += len(event.block_hashes)
-                self._stored(server, book, event, batch, timed, changed)
+                self._stored(server, book, event, batch, at_ms, timed, changed)
             elif type(event) is BlockRemoved:
                 self._removed(book, event, batch)
             elif type(event) is AllBlocksCleared:
@@ -108,6 +107,7 @@ class KvLedger:
         book: RankBook,
         event: BlockStored,
         batch: KvBatch,
+        at_ms: float,
         timed: bool,
         changed: dict[int, Request],
     ) -> None:
@@ -122,7 +122,7 @@ class KvLedger:
         else:
             texts = hash_texts(hashes)
         stored = book.cache.store(event, batch.at_s, reading, texts)
-        meaning, copies, depth, tokens, fresh, cleared = stored
+        meaning, copies, depth, tokens, fresh, cleared, parent_text = stored
         if cleared is not None:
             book.stream.restarted(batch.at_s, sequence=False)
             self._cleared(book, batch.at_s, cleared, "restarted")
@@ -141,9 +141,9 @@ class KvLedger:
         if meaning == "report":
             self._reported(book, owner, event, texts, batch)
             return
-        named = blocks_stored(
+        named = BlocksStored(
             texts,
-            f"{parent:016x}" if type(parent) is int else None if parent is None else hash_text(parent),
+            parent_text,
             depth,
             tokens,
             group,
@@ -152,7 +152,7 @@ class KvLedger:
             owner.id if owner is not None else None,
             batch.seq,
         )
-        state.out.append(outgoing(named, state.wall_offset_ms + batch.at_s * 1000, batch.server, batch.rank, "engine"))
+        state.out.append(Outgoing(named, at_ms, batch.server, batch.rank, "engine"))
 
     def _reported(
         self, book: RankBook, owner: Request | None, event: BlockStored, texts: tuple[str, ...], batch: KvBatch

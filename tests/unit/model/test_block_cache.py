@@ -52,7 +52,7 @@ def depth_of(kept: BlockCache, block_hash: BlockHash) -> int:
 
 def test_a_chain_is_resident_with_depths_and_tokens() -> None:
     kept = cache()
-    assert kept.store(stored(1, 2, 3), 1.0) == ("stored", (1, 1, 1), 0, SIZE, 3, None)
+    assert kept.store(stored(1, 2, 3), 1.0) == ("stored", (1, 1, 1), 0, SIZE, 3, None, None)
     assert kept.store(stored(4, parent=3, first=12), 2.0).depth == 3
     assert (kept.resident, kept.block_size, kept.orphans) == (4, SIZE, 0)
     assert [depth_of(kept, block_hash) for block_hash in (1, 2, 3, 4)] == [0, 1, 2, 3]
@@ -83,7 +83,7 @@ def test_two_stores_and_three_removals_never_go_below_zero() -> None:
 def test_a_known_hash_under_a_parent_is_another_copy() -> None:
     kept = cache()
     kept.store(stored(1, 2, 3), 1.0)
-    assert kept.store(stored(3, parent=2, first=8), 2.0) == ("stored", (2,), 2, SIZE, 0, None)
+    assert kept.store(stored(3, parent=2, first=8), 2.0) == ("stored", (2,), 2, SIZE, 0, None, f"{2:016x}")
     assert kept.remove(removed(3), 3.0).copies == (1,)
     assert copies_of(kept, 3) == 1
 
@@ -106,7 +106,7 @@ def test_a_report_of_blocks_that_are_not_known_teaches_them() -> None:
 def test_a_store_that_mixes_known_and_new_blocks_counts_both() -> None:
     kept = cache()
     kept.store(stored(1, 2), 1.0)
-    assert kept.store(stored(1, 2, 3, 4), 2.0) == ("stored", (2, 2, 1, 1), 0, SIZE, 2, None)
+    assert kept.store(stored(1, 2, 3, 4), 2.0) == ("stored", (2, 2, 1, 1), 0, SIZE, 2, None, None)
     assert [depth_of(kept, block_hash) for block_hash in (1, 2, 3, 4)] == [0, 1, 2, 3]
 
 
