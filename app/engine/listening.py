@@ -4,12 +4,20 @@ import errno
 import os
 import socket
 
+MAX_PORT = 65535
+
 
 class PortTaken(Exception):
     """An address that can't be listened on; the text is one clear line."""
 
     def __init__(self, host: str, port: int, purpose: str, reason: str) -> None:
         super().__init__(f"cannot listen on {host}:{port} for {purpose}: {reason[:1].lower()}{reason[1:]}")
+
+
+def check_port(host: str, port: int, purpose: str) -> None:
+    """Raises PortTaken for a number that is no port."""
+    if not 0 <= port <= MAX_PORT:
+        raise PortTaken(host, port, purpose, f"ports are 0 to {MAX_PORT}")
 
 
 def resolve(host: str) -> str:
@@ -30,6 +38,7 @@ def bracketed(host: str) -> str:
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening TCP socket; port 0 takes a free one. Raises PortTaken."""
+    check_port(host, port, "HTTP")
     try:
         address = resolve(host)
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

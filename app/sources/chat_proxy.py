@@ -36,7 +36,6 @@ HOP_BY_HOP = frozenset(
     }
 )  # fmt: skip
 _NOT_TO_SERVER = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
-HIDDEN_ERROR = "The server gave a reason, which is hidden: it may repeat the prompt."
 _MODES: dict[bytes, Mode] = {b"off": "off", b"observe": "observe", b"enrich": "enrich"}
 _ORIGINS: dict[bytes, Origin] = {b"page": "page", b"scenario": "scenario"}
 
@@ -320,7 +319,8 @@ class Exchange:
     def _tap_failed(self, error: Exception) -> None:
         self._tap = None
         proxy = self._proxy
-        detail = f"reading the response failed, it is passed on unread: {type(error).__name__}"
+        told = f"{type(error).__name__}: {error}" if self._shows_text else type(error).__name__
+        detail = f"reading the response failed, it is passed on unread: {told}"
         proxy.emit(Malformed(proxy.server, "sse", detail, proxy.clock.monotonic(), request=self._request))
 
     def _finish(self) -> None:
@@ -348,8 +348,7 @@ class Exchange:
             try:
                 tap.end(at_s)
                 if outcome in ("ok", "http_error") or (outcome == "server_gone" and tap.complete):
-                    outcome = tap.outcome()
-                    error = tap.error if self._shows_text or tap.error is None else HIDDEN_ERROR
+                    outcome, error = tap.outcome(), tap.error
             except Exception as failure:  # The tap's outer edge.
                 self._tap_failed(failure)
         proxy.emit(

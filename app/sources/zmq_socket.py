@@ -14,6 +14,8 @@ from ..errors import SettingsError
 RECONNECT_FIRST_MS = 100
 RECONNECT_MAX_MS = 1000
 CONNECT_TIMEOUT_MS = 3000
+HANDSHAKE_MS = 5000
+"""For what accepts and then waits to be spoken to first, as an HTTP server does: by default it is 30 seconds."""
 HEARTBEAT_MS = 5000
 HEARTBEAT_TIMEOUT_MS = 15000
 HANDSHAKE_FAILED = (
@@ -50,6 +52,7 @@ class ZmqSocket:
             zmq.RECONNECT_IVL: RECONNECT_FIRST_MS,
             zmq.RECONNECT_IVL_MAX: RECONNECT_MAX_MS,
             zmq.CONNECT_TIMEOUT: CONNECT_TIMEOUT_MS,
+            zmq.HANDSHAKE_IVL: HANDSHAKE_MS,
             zmq.HEARTBEAT_IVL: HEARTBEAT_MS,
             zmq.HEARTBEAT_TIMEOUT: HEARTBEAT_TIMEOUT_MS,
             zmq.IPV6: int("[" in endpoint),

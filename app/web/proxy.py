@@ -25,6 +25,8 @@ ALLOWED = re.compile(
     r"|rerank|score|models(?:/[\w.:-]+)*|audio/[\w-]+)",
     re.ASCII,
 )
+BODY_IDLE_S = 60.0
+"""Without a byte of a request's body for so long, its place among `max_streams` is given to others."""
 _DOTS = re.compile(r"/\.\.?(?:/|$)")
 
 
@@ -33,6 +35,13 @@ class BodyTooLarge(PrefixScopeError):
 
     status = 413
     code = "body_too_large"
+
+
+class BodyTimeout(PrefixScopeError):
+    """A client that stopped in the middle of its request."""
+
+    status = 408
+    code = "body_timeout"
 
 
 class ClientGone(Exception):
@@ -182,7 +191,11 @@ async def _read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
     size = 0
     more = True
     while more:
-        message = await receive()
+        try:
+            async with asyncio.timeout(BODY_IDLE_S):
+                message = await receive()
+        except TimeoutError:
+            raise BodyTimeout(f"no more of the request's body came for {BODY_IDLE_S:g} s") from None
         if message["type"] == "http.disconnect":
             raise ClientGone
         if piece := message.get("body", b""):
@@ -225,7 +238,7 @@ async def _answer(send: Send, error: PrefixScopeError) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     if error.status == 503:
         headers.append((b"retry-after", b"1"))
-    if error.status == 413:
+    if error.status in (408, 413):
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
@@ -234,6 +247,7 @@ async def _answer(send: Send, error: PrefixScopeError) -> None:
 _TYPES = {
     403: "permission_error",
     404: "not_found_error",
+    408: "timeout_error",
     413: "invalid_request_error",
     503: "overloaded_error",
     504: "timeout_error",

@@ -84,6 +84,15 @@ def test_a_stream_does_not_hold_up_the_end() -> None:
         assert process.returncode == 0
 
 
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_a_number_that_is_no_port_is_one_clear_line(port: int) -> None:
+    with start(FREE.replace("port=0", f"port={port}", 1)) as process:
+        output, errors = process.communicate(timeout=20)
+    assert (process.returncode, output) == (1, "")
+    assert errors.startswith(f"embedded engine: cannot listen on 127.0.0.1:{port} for HTTP: ports are 0 to 65535")
+    assert errors.count("\n") == 1
+
+
 @pytest.mark.parametrize("name", ["port", "events_port", "replay_port"])
 def test_a_taken_port_is_one_clear_line(name: str) -> None:
     with socket.socket() as taken:

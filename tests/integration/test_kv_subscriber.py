@@ -345,6 +345,19 @@ async def test_only_the_topic_is_subscribed() -> None:
         assert observed.of(KvBatch)[0].events[0].block_hashes == (0,)
 
 
+async def test_a_port_that_waits_to_be_spoken_to_is_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    monkeypatch.setattr("app.sources.zmq_socket.HANDSHAKE_MS", 100)
+    server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, following(f"tcp://127.0.0.1:{port}", "") as observed:
+        await observed.until(lambda: states(observed)[-1:] == ["disconnected"])
+        assert "doesn't publish KV events" in (observed.of(KvStreamState)[-1].message or "")
+
+
 async def test_a_port_that_speaks_something_else_is_named_and_tried_again() -> None:
     async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")

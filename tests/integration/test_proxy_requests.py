@@ -9,7 +9,6 @@ import openai
 import pytest
 
 from app.observations import RequestEnded, RequestPromptTokens, RequestStarted
-from app.sources.chat_proxy import HIDDEN_ERROR
 from app.wire.salt import salt_digest
 
 from .proxy_rig import (
@@ -184,25 +183,6 @@ async def test_a_page_that_gave_its_own_name_to_this_machine_is_refused() -> Non
 
 
 @on_both_loops
-async def test_a_servers_reason_is_hidden_where_the_prompt_is() -> None:
-    async def refuses(asked: Asked) -> None:
-        text = b'{"error":{"message":"private is no number","type":"BadRequestError"}}'
-        await asked.send(b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
-
-    async with rig(refuses) as r:
-        answer = await r.fetch(b'{"prompt":"private"}', path=b"/v1/completions")
-        await r.fetch(
-            b'{"prompt":"private"}',
-            path=b"/v1/completions",
-            headers=b"X-PrefixScope-Origin: page\r\nOrigin: http://localhost\r\n",
-        )
-        await r.ended(2)
-        assert b"private" in answer.body
-        hidden, shown = (ended.error for ended in r.all(RequestEnded))
-        assert (hidden, shown) == (HIDDEN_ERROR, "private is no number")
-
-
-@on_both_loops
 async def test_show_prompts_gives_every_request_a_label() -> None:
     async with rig(whole, show_prompts="true") as r:
         await r.fetch(b'{"prompt":"Once upon a time"}', path=b"/v1/completions")
@@ -313,6 +293,19 @@ async def test_interim_responses_are_left_out() -> None:
 
 
 # --- limits ----------------------------------------------------------------------------------------------------------
+
+
+@on_both_loops
+async def test_a_body_that_stops_coming_gives_its_place_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.web.proxy.BODY_IDLE_S", 0.05)
+    async with rig(whole) as r:
+        client = await Client.to(r.url)
+        client.writer.write(b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf")
+        answer = await client.answer()
+        assert (answer.status, error_of(answer)["code"]) == (408, "body_timeout")
+        assert await client.reader.read() == b""
+        client.close()
+        assert r.proxy.active == 0 and not r.server.asked
 
 
 @on_both_loops

@@ -382,8 +382,11 @@ async def test_malformed_events_are_counted_and_stop_nothing() -> None:
         assert len(r.all(Malformed)) == 10
 
 
+@pytest.mark.parametrize("show_prompts", ["true", "false"])
 @on_both_loops
-async def test_a_failing_tap_is_marked_and_the_stream_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failing_tap_is_marked_and_the_stream_goes_on(
+    monkeypatch: pytest.MonkeyPatch, show_prompts: str
+) -> None:
     async def script(asked: Asked) -> None:
         await asked.send(*sse(ROLE, HI, STOP, DONE))
 
@@ -391,10 +394,11 @@ async def test_a_failing_tap_is_marked_and_the_stream_goes_on(monkeypatch: pytes
         raise RuntimeError("a mistake of ours")
 
     monkeypatch.setattr("app.sources.response_tap.read_event", fail)
-    async with rig(script) as r:
+    async with rig(script, show_prompts=show_prompts) as r:
         assert (await r.fetch(BODY)).body == ROLE + HI + STOP + DONE
         assert (await r.ended()).outcome == "ok"
-        assert "a mistake of ours" in r.all(Malformed)[0].detail
+        detail = r.all(Malformed)[0].detail
+        assert "RuntimeError" in detail and ("a mistake of ours" in detail) is (show_prompts == "true")
 
 
 @pytest.mark.parametrize("status", [b"200 OK", b"401 Unauthorized"])
