@@ -8,20 +8,17 @@ asked afterwards. Imports only `ids`, `observations` and its own package.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from struct import Struct
-from struct import error as struct_error
 from typing import Literal, NamedTuple
 
 from ..ids import BlockHash, GroupIdx, hash_text
 from ..observations import BlockRemoved, BlockStored, ExtraKeys
+from .block_keys import block_chunks, block_extras, hash_texts, pack_tokens
 from .block_slots import ROOT, UNKNOWN_DEPTH, BlockSlots
 
 FULL_ATTENTION_KINDS = frozenset({None, "full_attention", "mla_attention"})
 """Groups whose blocks a prefix hit needs one by one from the first; only these are walked for forecasts."""
 GPU = "GPU"
 MAX_EPOCHS = 4
-MAX_PACKERS = 1024
-TOKEN_BYTES = 4
 
 StoreReading = Literal["auto", "copy", "report"]
 """What a store of resident blocks means: another copy of each, or a report that a request reused them."""
@@ -152,14 +149,14 @@ class BlockCache:
         if table.block_size != size and table.block_size is not None and size and event.medium == GPU:
             cleared = self._empty("restarted", at_s)
             table = self._table(event)
-        chunks = _chunks(event)
+        chunks = block_chunks(event)
         if chunks is None:
             return self._store_sparse(table, event, texts, at_s, cleared)
         if table.block_size is None:
             table.block_size, table.kind = size, event.kind
             self._choose_walked()
         parent = ROOT if event.parent_hash is None else self._parent(table, event.parent_hash)
-        extras = None if event.extra_keys is None and event.lora_name is None else _extras(event)
+        extras = None if event.extra_keys is None and event.lora_name is None else block_extras(event)
         depth = None if table.depth[parent] == UNKNOWN_DEPTH else table.depth[parent] + 1
         if table.none_known(hashes) and table.resident + len(hashes) <= self._max_blocks:
             at_ms = self._wall_offset_ms + at_s * 1000
@@ -317,66 +314,3 @@ class BlockCache:
         self.tables = {}
         self._walked = None
         return blocks
-
-
-def hash_texts(hashes: Sequence[BlockHash]) -> tuple[str, ...]:
-    """`hash_text` of many, without a call for each of the usual kind."""
-    return tuple([f"{item:016x}" if type(item) is int else hash_text(item) for item in hashes])
-
-
-_packers: dict[int, Struct] = {}
-
-
-def pack_tokens(token_ids: tuple[int, ...]) -> bytes | None:
-    """Token ids as unsigned 32-bit integers of this machine; None where one doesn't fit."""
-    count = len(token_ids)
-    packer = _packers.get(count) or _packer(count)
-    try:
-        return packer.pack(*token_ids)
-    except struct_error:
-        return None
-
-
-def _packer(count: int) -> Struct:
-    """Event after event has the same few lengths: their packers are kept."""
-    packer = Struct(f"={count}I")
-    if len(_packers) < MAX_PACKERS:
-        _packers[count] = packer
-    return packer
-
-
-def unpack_tokens(packed: bytes) -> tuple[int, ...]:
-    """The inverse of `pack_tokens`."""
-    return tuple(memoryview(packed).cast("I"))
-
-
-def _chunks(event: BlockStored) -> list[bytes] | None:
-    """Packed tokens block by block; None for a sparse store."""
-    size = event.block_size
-    if size <= 0 or len(event.token_ids) != len(event.block_hashes) * size:
-        return None
-    packed = pack_tokens(event.token_ids)
-    if packed is None:
-        return None
-    if len(event.block_hashes) == 1:
-        return [packed]
-    width = size * TOKEN_BYTES
-    return [packed[start : start + width] for start in range(0, len(packed), width)]
-
-
-def _extras(event: BlockStored) -> list[ExtraKeys | None] | None:
-    """Extra keys block by block as walks ask for them; None where no block has any."""
-    if event.extra_keys is None and event.lora_name is None:
-        return None
-    listed = event.extra_keys or (None,) * len(event.block_hashes)
-    if len(listed) != len(event.block_hashes):
-        listed = (*listed, *(None,) * len(event.block_hashes))[: len(event.block_hashes)]
-    extras = [with_lora(extra, event.lora_name) for extra in listed]
-    return extras if any(extra is not None for extra in extras) else None
-
-
-def with_lora(extra: ExtraKeys | None, lora_name: str | None) -> ExtraKeys | None:
-    """Extra keys that name the adapter, whether the server listed it among them or only beside; None for no keys."""
-    if extra is None or extra == (None, None, None):
-        return ExtraKeys(None, lora_name, None) if lora_name is not None else None
-    return extra if extra.lora_name is not None or lora_name is None else extra._replace(lora_name=lora_name)

@@ -4,11 +4,12 @@ Imports only `ids` and its own package.
 """
 
 from ..ids import BlockHash, Rank, RequestId, ServerId, hash_from_text, hash_text
-from .block_cache import TOKEN_BYTES, unpack_tokens
+from .block_keys import TOKEN_BYTES, unpack_tokens
 from .block_slots import BlockSlots
 from .details import BlockDetail
 from .ledger_state import LedgerState
-from .requests import Request, block_table
+from .request_records import block_table
+from .requests import Request
 from .servers import RankBook
 
 

@@ -7,10 +7,11 @@ package.
 from collections import Counter
 from typing import NamedTuple
 
-from .block_cache import TOKEN_BYTES, unpack_tokens
+from .block_keys import TOKEN_BYTES, unpack_tokens
 from .block_slots import ROOT, BlockSlots
 from .prefix_match import PromptKeys, common_tokens, elsewhere, known_path, nearest_child
-from .requests import Request, RequestBook
+from .request_book import RequestBook
+from .requests import Request
 from .servers import RankBook, ServerBook
 
 Params = dict[str, int | float | str | None]

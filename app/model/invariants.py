@@ -11,7 +11,8 @@ from .block_slots import FOREVER, ROOT, UNKNOWN_DEPTH, BlockSlots
 from .child_lists import NOWHERE
 from .ledger import Ledger
 from .prefix_match import cacheable_tokens
-from .requests import Request, block_table
+from .request_records import block_table
+from .requests import Request
 from .servers import RankBook, ServerBook
 
 

@@ -5,28 +5,20 @@ waits for the next block of its prompt to be stored, and whoever waited longest 
 `ids`, `observations` and its own package.
 """
 
-from dataclasses import dataclass
-
 from ..ids import BlockHash, RequestId
 from ..observations import BlockStored
-from .block_cache import TOKEN_BYTES, Stored, StoreReading, pack_tokens
+from .block_cache import Stored, StoreReading
+from .block_keys import TOKEN_BYTES, pack_tokens
 from .block_slots import ROOT, BlockSlots
-from .prefix_match import PromptKeys, cacheable_tokens, known_path, resident_prefix
-from .requests import ExpectKey, Request, RequestBook
+from .prefix_match import PromptKeys, cacheable_tokens, known_path
+from .request_book import RequestBook
+from .requests import ExpectKey, Request
 from .servers import RankBook, ServerBook
 
 MAX_HOLDERS = 16
 """Requests that hold a block, newest first, of which one may have stored it."""
 LATE_S = 2.0
 """Seconds after its end for which a request still waits for events of its blocks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """Cached tokens expected as of the send; `sure` where no history is missing, else it is a lower bound."""
-
-    cached_tokens: int
-    sure: bool
 
 
 class Joiner:
@@ -235,40 +227,6 @@ class Joiner:
         """The cache was emptied, which a server does only between requests: before those that were sent since."""
         for request in book.open.values():
             request.as_of[book.rank] = book.cache.number
-
-    # --- forecasts ---
-
-    def forecast(self, request: Request, server: ServerBook) -> Forecast | None:
-        """Cached tokens as of the send; None where that can't be known."""
-        size, length = server.block_size, request.prompt_tokens
-        if request.sent.sequences != 1:
-            return None
-        if request.sent.skips_cache_read or server.caching is False:
-            return Forecast(0, True)
-        if length is None or size is None:
-            return None
-        most = cacheable_tokens(length, size)
-        if most == 0:
-            return Forecast(0, True)
-        if request.prompt is None:
-            return None
-        if request.rank is not None:
-            return self._forecast_on(request, server.rank(request.rank), most // size)
-        each = {self._forecast_on(request, book, most // size) for book in server.ranks.values()}
-        return each.pop() if len(each) == 1 else None
-
-    def _forecast_on(self, request: Request, book: RankBook, most: int) -> Forecast | None:
-        if book.stream.coverage == "none" or request.prompt is None:
-            return None
-        number = request.as_of.get(book.rank, 0)
-        slots = book.cache.walked_at(number)
-        if slots is None:
-            # No block was ever stored until then.
-            return Forecast(0, book.stream.coverage == "complete")
-        if slots.block_size is None:
-            return None
-        path = known_path(slots, request.prompt)[:most]
-        return Forecast(resident_prefix(slots, path, number) * slots.block_size, book.stream.coverage == "complete")
 
     # --- inside ---
 

@@ -5,7 +5,8 @@ Imports only `ids`, `observations`, `events` and its own package.
 
 from ..events import BlocksCleared, BlocksRemoved, BlocksReused, BlocksStored, Outgoing, StreamGapped, StreamResynced
 from ..observations import AllBlocksCleared, BlockRemoved, BlockStored, KvBatch, KvGap, KvRestarted, KvStreamState
-from .block_cache import StoreReading, hash_texts
+from .block_cache import StoreReading
+from .block_keys import hash_texts
 from .ledger_state import LedgerState
 from .request_ledger import RequestLedger
 from .requests import Request

@@ -18,7 +18,9 @@ from ..events import (
 from ..ids import Rank, ServerId
 from .details import LedgerLimits
 from .joining import Joiner
-from .requests import Request, RequestBook, block_table
+from .request_book import RequestBook
+from .request_records import block_table, request_record
+from .requests import Request
 from .servers import ServerBook
 
 
@@ -63,7 +65,7 @@ class LedgerState:
 
     def record(self, request: Request) -> RequestRecord:
         """The request's record as it stands."""
-        return request.record(self.wall_offset_ms, self.server_of(request).embedded)
+        return request_record(request, self.wall_offset_ms, self.server_of(request).embedded)
 
     def summary(self, request: Request) -> RequestSummary:
         """The request's record and block table as they stand."""

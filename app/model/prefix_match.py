@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..ids import SaltDigest
 from ..observations import ExtraKeys
-from .block_cache import TOKEN_BYTES
+from .block_keys import TOKEN_BYTES
 from .block_slots import ROOT, BlockSlots
 
 MAX_COMPARED_CHILDREN = 4096

@@ -6,16 +6,14 @@ Imports only `ids`, `observations`, `events` and its own package.
 from collections import deque
 
 from ..events import (
-    BlocksRemoved,
     BlocksReused,
-    BlocksStored,
     RequestFailed,
     RequestFinished,
     RequestFirstTokenEvent,
     RequestJoined,
     RequestStartedEvent,
 )
-from ..ids import BlockHash, RequestId, hash_text
+from ..ids import RequestId
 from ..observations import (
     RequestEnded,
     RequestEngineTimes,
@@ -26,12 +24,14 @@ from ..observations import (
     RequestStarted,
     RequestUsage,
 )
-from .block_cache import GPU, TOKEN_BYTES, hash_texts, pack_tokens
+from .block_keys import TOKEN_BYTES, hash_texts, pack_tokens
 from .causes import find_cause
+from .copy_settling import settle_copies
+from .forecasts import forecast
 from .joining import LATE_S
 from .ledger_state import LedgerState
-from .prefix_match import known_path
-from .requests import IllegalStep, Request, Step, block_table
+from .request_records import block_table
+from .requests import IllegalStep, Request, Step
 from .servers import RankBook, ServerBook
 from .verdict import word
 
@@ -158,7 +158,9 @@ class RequestLedger:
         state.joiner.follow(request, server)
         self._forecast(request)
         state.joiner.ended(request, server)
-        self._settle(request, server, at_s)
+        book = self._book(request, server)
+        if book is not None:
+            settle_copies(state, book, request, at_s)
         self._conclude(request, server, at_s)
         table = block_table(request)
         request.shown, request.shown_s = table, at_s
@@ -205,9 +207,9 @@ class RequestLedger:
         return request
 
     def _forecast(self, request: Request) -> None:
-        forecast = self._state.joiner.forecast(request, self._state.server_of(request))
-        request.predicted = forecast.cached_tokens if forecast else None
-        request.predicted_sure = forecast is not None and forecast.sure
+        found = forecast(request, self._state.server_of(request))
+        request.predicted = found.cached_tokens if found else None
+        request.predicted_sure = found is not None and found.sure
 
     def _check_tokens(self, request: Request) -> None:
         """Token ids of another length than the server's own count aren't its tokens: nothing is drawn from them."""
@@ -237,69 +239,6 @@ class RequestLedger:
 
     def _book(self, request: Request, server: ServerBook) -> RankBook | None:
         return server.ranks.get(request.rank) if request.rank is not None else None
-
-    def _settle(self, request: Request, server: ServerBook, at_s: float) -> None:
-        """What the request's usage says about blocks that events left uncertain."""
-        book, size, cached = self._book(request, server), request.block_size, request.usage_cached
-        if book is None or not size or cached is None or not request.consistent:
-            return
-        hit = cached // size
-        cache = book.cache
-        if request.doubtful is not None:
-            hashes, counted = request.doubtful
-            if counted and hit >= len(hashes):
-                for block_hash in hashes:
-                    self._shrink(book, block_hash, at_s)
-            elif not counted and hit < len(hashes):
-                self._grow(book, request, hashes, hit, at_s)
-        table = cache.walked
-        if table is None or request.prompt is None or request.sent.skips_cache_read or not table.uncertain:
-            return
-        blocks = request.blocks()
-        path = known_path(table, request.prompt)[: blocks[1] if blocks else 0]
-        number = request.as_of.get(book.rank, 0)
-        for index, slot in enumerate(path[: hit + 1]):
-            uncertain = table.hash[slot]
-            if slot not in table.uncertain or uncertain is None or not table.resident_at(slot, number):
-                continue
-            if index < hit:
-                cache.correct(uncertain, 0, at_s)
-            else:
-                while cache.correct(uncertain, -1, at_s):
-                    pass
-                self._gone(book, uncertain, 0, at_s)
-
-    def _shrink(self, book: RankBook, block_hash: BlockHash, at_s: float) -> None:
-        left = book.cache.correct(block_hash, -1, at_s)
-        if left is not None:
-            self._gone(book, block_hash, left, at_s)
-
-    def _grow(self, book: RankBook, request: Request, hashes: tuple[BlockHash, ...], hit: int, at_s: float) -> None:
-        """What was taken for a report of reuse was a store of copies, from block `hit` on."""
-        kept: list[BlockHash] = []
-        copies: list[int] = []
-        for block_hash in hashes[hit:]:
-            left = book.cache.correct(block_hash, 1, at_s)
-            if left is not None:
-                kept.append(block_hash)
-                copies.append(left)
-        if kept:
-            event = BlocksStored(
-                hash=hash_texts(kept),
-                parent=hash_text(hashes[hit - 1]) if hit else None,
-                depth=hit,
-                tokens=book.cache.block_size,
-                group=book.cache.walked_group,
-                medium=GPU,
-                copies=tuple(copies),
-                request=request.id,
-                event_seq=book.stream.last_seq,
-            )
-            self._state.emit(event, at_s, book.server, book.rank, "inferred")
-
-    def _gone(self, book: RankBook, block_hash: BlockHash, left: int, at_s: float) -> None:
-        event = BlocksRemoved(hash_texts([block_hash]), (left,), book.cache.walked_group, GPU, book.stream.last_seq)
-        self._state.emit(event, at_s, book.server, book.rank, "inferred")
 
     def _announce_reuse(self, request: Request, server: ServerBook, at_s: float) -> None:
         book, size, cached = self._book(request, server), request.block_size, request.cached()

@@ -1,7 +1,8 @@
 import pytest
 
 from app.ids import BlockHash, GroupIdx, SaltDigest
-from app.model.block_cache import BlockCache, pack_tokens, unpack_tokens, with_lora
+from app.model.block_cache import BlockCache
+from app.model.block_keys import pack_tokens, unpack_tokens, with_lora
 from app.model.block_slots import BlockSlots
 from app.observations import BlockRemoved, BlockStored, ExtraKeys
 

@@ -1,7 +1,8 @@
 import pytest
 
 from app.ids import SaltDigest
-from app.model.block_cache import BlockCache, pack_tokens
+from app.model.block_cache import BlockCache
+from app.model.block_keys import pack_tokens
 from app.model.block_slots import ROOT, BlockSlots
 from app.model.prefix_match import (
     PromptKeys,

@@ -1,7 +1,9 @@
 import pytest
 
 from app.ids import RequestId, ServerId
-from app.model.requests import STEPS, IllegalStep, Request, RequestBook, Step, block_table
+from app.model.request_book import RequestBook
+from app.model.request_records import block_table, request_record
+from app.model.requests import STEPS, IllegalStep, Request, Step
 from app.observations import Outcome, RequestEnded, RequestStarted
 
 SERVER = ServerId("http://127.0.0.1:8000")
@@ -83,7 +85,7 @@ def test_a_forecast_is_no_figure_before_prefill_ends() -> None:
 )
 def test_what_cannot_be_is_shown_as_it_came(prompt: int, cached: int, true: bool) -> None:
     made = ended(request(block_size=16, usage_prompt=prompt, usage_cached=cached))
-    record = made.record(0.0, embedded=False)
+    record = request_record(made, 0.0, embedded=False)
     assert made.consistent is true
     assert record.cached_tokens == cached
     assert (record.reused_blocks is not None) is true
@@ -91,11 +93,11 @@ def test_what_cannot_be_is_shown_as_it_came(prompt: int, cached: int, true: bool
 
 def test_calls_that_are_not_streamed_have_no_first_token_time() -> None:
     made = Request(0, sent("r-1", streamed=False), first_s=1.5)
-    assert made.record(0.0, embedded=False).ttft_ms is None
+    assert request_record(made, 0.0, embedded=False).ttft_ms is None
 
 
 def test_a_record_counts_the_partial_tail_and_the_recomputed_token() -> None:
-    record = ended(request(block_size=32, usage_prompt=64, usage_cached=32)).record(0.0, embedded=False)
+    record = request_record(ended(request(block_size=32, usage_prompt=64, usage_cached=32)), 0.0, embedded=False)
     assert (record.prompt_blocks, record.reusable_blocks, record.reused_blocks) == (2, 1, 1)
 
 
@@ -103,8 +105,8 @@ def test_modelled_times_say_so() -> None:
     from app.observations import RequestEngineTimes
 
     made = request(times=RequestEngineTimes(RequestId("r-1"), 2.0, ttft_ms=3.0))
-    assert made.record(0.0, embedded=True).basis["engine_ttft_ms"] == "modelled"
-    assert made.record(0.0, embedded=False).basis["engine_ttft_ms"] == "engine"
+    assert request_record(made, 0.0, embedded=True).basis["engine_ttft_ms"] == "modelled"
+    assert request_record(made, 0.0, embedded=False).basis["engine_ttft_ms"] == "engine"
 
 
 def test_a_block_table_ends_with_the_partial_tail() -> None:

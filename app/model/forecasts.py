@@ -1,0 +1,49 @@
+"""How much of a prompt will hit, as of the moment at which it was sent. Imports only its own package."""
+
+from dataclasses import dataclass
+
+from .prefix_match import cacheable_tokens, known_path, resident_prefix
+from .requests import Request
+from .servers import RankBook, ServerBook
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Cached tokens expected as of the send; `sure` where no history is missing, else it is a lower bound."""
+
+    cached_tokens: int
+    sure: bool
+
+
+def forecast(request: Request, server: ServerBook) -> Forecast | None:
+    """Cached tokens as of the send; None where that can't be known."""
+    size, length = server.block_size, request.prompt_tokens
+    if request.sent.sequences != 1:
+        return None
+    if request.sent.skips_cache_read or server.caching is False:
+        return Forecast(0, True)
+    if length is None or size is None:
+        return None
+    most = cacheable_tokens(length, size)
+    if most == 0:
+        return Forecast(0, True)
+    if request.prompt is None:
+        return None
+    if request.rank is not None:
+        return _forecast_on(request, server.rank(request.rank), most // size)
+    each = {_forecast_on(request, book, most // size) for book in server.ranks.values()}
+    return each.pop() if len(each) == 1 else None
+
+
+def _forecast_on(request: Request, book: RankBook, most: int) -> Forecast | None:
+    if book.stream.coverage == "none" or request.prompt is None:
+        return None
+    number = request.as_of.get(book.rank, 0)
+    slots = book.cache.walked_at(number)
+    if slots is None:
+        # No block was ever stored until then.
+        return Forecast(0, book.stream.coverage == "complete")
+    if slots.block_size is None:
+        return None
+    path = known_path(slots, request.prompt)[:most]
+    return Forecast(resident_prefix(slots, path, number) * slots.block_size, book.stream.coverage == "complete")

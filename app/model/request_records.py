@@ -1,0 +1,124 @@
+"""Requests as they go out: records and block tables. Imports only `events` and its own package."""
+
+from ..events import Basis, BlockTable, CellState, RequestRecord
+from .block_keys import hash_texts
+from .requests import Request
+
+
+def request_record(request: Request, wall_offset_ms: float, embedded: bool) -> RequestRecord:
+    """The record as it stands now. `embedded`: the server's own times are modelled, not measured."""
+    sent, cached, blocks, size = request.sent, request.cached(), request.blocks(), request.block_size
+    times, error = _times(request), request.error
+    return RequestRecord(
+        id=request.id,
+        server=sent.server,
+        rank=request.rank,
+        model=sent.model,
+        at_ms=wall_offset_ms + sent.at_s * 1000,
+        origin=sent.origin,
+        endpoint=sent.endpoint,
+        streamed=sent.streamed,
+        label=sent.label,
+        outcome=request.ended.outcome if request.ended else None,
+        status=request.status,
+        error=error,
+        prompt_tokens=request.prompt_tokens,
+        cached_tokens=cached[0] if cached else None,
+        predicted_cached_tokens=request.predicted,
+        completion_tokens=request.usage_completion,
+        block_size=size,
+        prompt_blocks=blocks[0] if blocks else None,
+        reusable_blocks=blocks[1] if blocks else None,
+        reused_blocks=cached[0] // size if cached and size and request.consistent else None,
+        salted=sent.salt is not None,
+        cold=sent.salted_by_page,
+        reference_id=request.reference_id,
+        reference_ttft_ms=request.reference_ttft_ms,
+        verdict=request.verdict,
+        basis=_basis(request, cached, times, embedded),
+        **times,
+    )
+
+
+def _times(request: Request) -> dict[str, float | None]:
+    """Durations in milliseconds, by the names of the record."""
+    sent_s, times, ended = request.sent.at_s, request.times, request.ended
+    answer_ms = None
+    if request.answer_s is not None and request.sent.streamed and request.answer_s != request.first_s:
+        answer_ms = (request.answer_s - sent_s) * 1000
+    return {
+        "ttft_ms": request.ttft_ms,
+        "answer_ttft_ms": answer_ms,
+        "engine_ttft_ms": times.ttft_ms if times else None,
+        "queue_ms": times.queue_ms if times else None,
+        "e2e_ms": None if ended is None else (ended.at_s - sent_s) * 1000,
+    }
+
+
+def _basis(
+    request: Request, cached: tuple[int, Basis] | None, times: dict[str, float | None], embedded: bool
+) -> dict[str, Basis]:
+    basis: dict[str, Basis] = {}
+    if cached:
+        basis["cached_tokens"] = cached[1]
+    if request.prompt_tokens is not None:
+        basis["prompt_tokens"] = "usage" if request.usage_prompt is not None else "engine"
+    if request.predicted is not None:
+        basis["predicted_cached_tokens"] = "inferred"
+    if request.usage_completion is not None:
+        basis["completion_tokens"] = "usage"
+    for name, value in times.items():
+        if value is not None:
+            by_server = name in ("engine_ttft_ms", "queue_ms")
+            basis[name] = "clock" if not by_server else "modelled" if embedded else "engine"
+    return basis
+
+
+def block_table(request: Request) -> BlockTable | None:
+    """The request's block table as it stands now; None while the prompt's length or the block size isn't known, and
+    for calls of several sequences, whose blocks can't be told apart, and after the end where nothing told what was
+    reused."""
+    size, prompt = request.block_size, request.prompt_tokens
+    if not size or prompt is None or request.sent.sequences != 1:
+        return None
+    hashes, cached = request.hashes, request.cached() if request.consistent else None
+    # The last hash stands for all before it.
+    key = (
+        size, prompt, cached, request.running, request.first_s is None, request.first_own_depth is None, len(hashes),
+        hashes[-1] if hashes else None, request.usage_completion,
+    )  # fmt: skip
+    if request.table_key != key:
+        request.table_key, request.table = key, _block_table(request, size, prompt, cached)
+    return request.table
+
+
+def _block_table(request: Request, size: int, prompt: int, cached: tuple[int, Basis] | None) -> BlockTable | None:
+    full, tail = divmod(prompt, size)
+    if not request.running and cached is None:
+        return None
+    reused = min(cached[0] // size, full) if cached else 0
+    prefilled = request.first_s is not None or not request.running
+    later: CellState = "computed" if prefilled and cached else "pending"
+    own = len(request.hashes) if request.first_own_depth is not None else 0
+    states: list[CellState] = ["reused"] * reused
+    states.extend("computed" if index < own else later for index in range(reused, full))
+    texts: list[str | None] = list(hash_texts(request.hashes))
+    generated = _generated_blocks(request, prompt, size, full)
+    texts = texts[: full + generated]
+    texts.extend([None] * (full + generated - len(texts)))
+    tokens = [size] * (full + generated)
+    states.extend(["decode"] * generated)
+    if tail and not generated:
+        texts.append(None)
+        tokens.append(tail)
+        states.append("partial")
+    return BlockTable(size, tuple(texts), tuple(tokens), tuple(states), cached[1] if cached else "inferred")
+
+
+def _generated_blocks(request: Request, prompt: int, size: int, full: int) -> int:
+    """Blocks that generated tokens filled. The last token sampled is in no block: nothing was computed from it."""
+    completed = request.usage_completion
+    known = max(len(request.hashes) - full, 0)
+    if completed is None:
+        return known
+    return max((prompt + max(completed - 1, 0)) // size - full, known, 0)
