@@ -294,6 +294,31 @@ class RateReading:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadingsDifference:
+    """Two readings of one hit rate that disagree by more than a block a request.
+
+    window: as in RateReading; both readings are over the same requests.
+    first: basis of the one reading: counter or usage.
+    second: basis of the other: usage or inferred (the forecast).
+    hit_tokens: tokens that hit by the first, less those by the second.
+    query_tokens: tokens looked up by the first, less those by the second.
+    requests: requests compared.
+    cause: retries_counted, elsewhere (requests that didn't go through the dashboard) or partial_history; null where no
+        known cause fits.
+    text: all that in a sentence or two, in English.
+    """
+
+    window: Literal["last_request", "since_mark", "last_minute", "last_1000_requests", "lifetime"]
+    first: Basis
+    second: Basis
+    hit_tokens: int
+    query_tokens: int
+    requests: int
+    cause: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class MetricsPoint:
     """One scrape, pooled over the server's engines. Null: not exported by this server.
 
@@ -374,6 +399,7 @@ class Snapshot(Event):
     requests: kept requests, newest first, at most as many as the settings allow in a snapshot.
     blocks: resident blocks, an entry for each server and rank.
     rates: hit rates by server.
+    differences: readings that disagree, by server.
     metrics: recent scrapes by server, oldest first.
     scenario: the demo's scenario; null where there is none.
     """
@@ -385,6 +411,7 @@ class Snapshot(Event):
     rates: dict[ServerId, tuple[RateReading, ...]]
     metrics: dict[ServerId, tuple[MetricsPoint, ...]]
     scenario: ScenarioState | None
+    differences: dict[ServerId, tuple[ReadingsDifference, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -535,10 +562,12 @@ class HitRateUpdated(Event):
     """Hit rates changed.
 
     rates: every reading of every window that has one.
+    differences: readings that disagree by more than a block a request.
     """
 
     type: ClassVar[str] = "hit_rate.updated"
     rates: tuple[RateReading, ...]
+    differences: tuple[ReadingsDifference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ class Ledger:
 
     def mark(self, server: ServerId, at_s: float) -> None:
         """Starts the window since the mark anew; the next `tick` says so."""
-        self._state.server(server).rates.mark(at_s)
+        self._state.server(server).mark(at_s)
 
     # --- asking ---
 
@@ -123,6 +123,7 @@ class Ledger:
             rates={server.id: server.shown_rates for server in state.servers.values()},
             metrics={server.id: tuple(server.points) for server in state.servers.values()},
             scenario=self._scenario,
+            differences={server.id: server.shown_differences for server in state.servers.values()},
         )
 
     def requests(self, limit: int, after: RequestId | None) -> tuple[list[RequestSummary], RequestId | None]:

@@ -17,6 +17,7 @@ from ..events import (
 )
 from ..ids import Rank, ServerId
 from .details import LedgerLimits
+from .differences import find_differences
 from .joining import Joiner
 from .request_book import RequestBook
 from .request_records import block_table, request_record
@@ -84,9 +85,11 @@ class LedgerState:
     def show_rates(self, server: ServerBook, at_s: float) -> None:
         """Emits `hit_rate.updated` where a reading changed."""
         rates = server.rates.readings(at_s, self.wall_offset_ms)
-        if rates != server.shown_rates:
-            server.shown_rates = rates
-            self.emit(HitRateUpdated(rates), at_s, server.id)
+        quiet = not any(request.sent.server == server.id for request in self.requests.running())
+        differences = find_differences(rates, server.circumstances(quiet=quiet))
+        if rates != server.shown_rates or differences != server.shown_differences:
+            server.shown_rates, server.shown_differences = rates, differences
+            self.emit(HitRateUpdated(rates, differences), at_s, server.id)
 
 
 def _essence(record: ServerRecord, counters: bool) -> ServerRecord:

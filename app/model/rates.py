@@ -163,6 +163,17 @@ class ServerRates:
         self._marked = [0.0, 0.0]
         self._minute: deque[tuple[float, float, float]] = deque()
         self._lifetime: tuple[float, float] | None = None
+        self._sampled_s: float | None = None
+        self._first_sent_s: float | None = None
+        self._last_ended_s: float | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether counters and requests since the mark can be compared: the window began before the first of them was
+        sent, and the counters were read after the last of them had ended."""
+        if self._mark_s is None or self._sampled_s is None or self._first_sent_s is None or self._last_ended_s is None:
+            return False
+        return self._mark_s <= self._first_sent_s and self._last_ended_s < self._sampled_s
 
     def sampled(self, at_s: float, engines: tuple[EngineSample, ...]) -> set[str]:
         """Takes a scrape in. Returns what it found besides growth: "reset", "restarted" (the server was
@@ -184,6 +195,7 @@ class ServerRates:
         if not seen:
             return set()
         self._lifetime = (total[0], total[1])
+        self._sampled_s = at_s
         if self._mark_s is None:
             self._mark_s = at_s
         self._marked[0] += query_sum
@@ -198,9 +210,17 @@ class ServerRates:
             pair.interrupted = True
 
     def request_ended(
-        self, at_s: float, prompt_tokens: int | None, usage_cached: int | None, predicted: int | None
+        self,
+        at_s: float,
+        prompt_tokens: int | None,
+        usage_cached: int | None,
+        predicted: int | None,
+        sent_s: float | None = None,
     ) -> None:
         """A request ended whose prompt was looked up. A None is "not known"."""
+        sent_s = at_s if sent_s is None else sent_s
+        self._first_sent_s = sent_s if self._first_sent_s is None else min(self._first_sent_s, sent_s)
+        self._last_ended_s = at_s
         self._usage.ended(at_s, usage_cached, prompt_tokens)
         self._forecast.ended(at_s, predicted, prompt_tokens)
 
@@ -208,6 +228,7 @@ class ServerRates:
         """Starts the window since the mark anew, from the last scrape and the next request on."""
         self._mark_s = at_s
         self._marked = [0.0, 0.0]
+        self._first_sent_s = self._last_ended_s = None
         self._usage.mark()
         self._forecast.mark()
 

@@ -258,7 +258,9 @@ class RequestLedger:
         """Into the hit rates, where its prompt was looked up and its figures can be true."""
         if request.sent.skips_cache_read or not request.served or not request.consistent:
             return
-        server.rates.request_ended(at_s, request.prompt_tokens, request.usage_cached, request.predicted)
+        server.rates.request_ended(
+            at_s, request.prompt_tokens, request.usage_cached, request.predicted, request.sent.at_s
+        )
         self._state.show_rates(server, at_s)
 
     def _owe(self, request: Request, server: ServerBook, at_s: float) -> None:

@@ -4,12 +4,13 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ..events import MetricsPoint, RateReading, ServerRecord
+from ..events import MetricsPoint, RateReading, ReadingsDifference, ServerRecord
 from ..ids import BlockHash, Rank, RequestId, ServerId, SessionId
 from ..observations import EngineSample, MetricsFailed, MetricsSampled, ServerProbed
 from .block_cache import BlockCache
 from .block_slots import BlockSlots
 from .details import LedgerLimits
+from .differences import Circumstances
 from .rates import ServerRates
 from .requests import ExpectKey, Request
 from .sharing import Sharing
@@ -86,6 +87,7 @@ class ServerBook:
         """Running requests that don't look their prompt up."""
         self.shown: ServerRecord | None = None
         self.shown_rates: tuple[RateReading, ...] = ()
+        self.shown_differences: tuple[ReadingsDifference, ...] = ()
         self.sampled_s: float | None = None
         self.computed_since_events = 0.0
         """Prompt tokens that the counters say were computed, since the last KV-event batch."""
@@ -95,6 +97,8 @@ class ServerBook:
         self._limits = limits
         self._wall_offset_ms = wall_offset_ms
         self._counters_message: str | None = None
+        self._preemptions_from: float | None = None
+        """Preemptions that the counters said at the mark."""
 
     # --- asking ---
 
@@ -125,6 +129,22 @@ class ServerBook:
             if rank.cache.block_size is not None:
                 return rank.cache.block_size
         return self._record.block_size
+
+    def circumstances(self, *, quiet: bool) -> Circumstances:
+        """What else is known where readings are compared. `quiet`: no request of it runs."""
+        now = self.points[-1].preemptions if self.points else None
+        return Circumstances(
+            block_size=self.block_size,
+            version=self._record.version,
+            preempted=now is not None and self._preemptions_from is not None and now > self._preemptions_from,
+            complete=all(book.stream.coverage == "complete" for book in self.ranks.values()),
+            settled=quiet and self.rates.settled,
+        )
+
+    def mark(self, at_s: float) -> None:
+        """Starts the window since the mark anew."""
+        self.rates.mark(at_s)
+        self._preemptions_from = self.points[-1].preemptions if self.points else None
 
     def rank(self, rank: Rank) -> RankBook:
         """The rank's book, opened where there is none."""
@@ -166,6 +186,8 @@ class ServerBook:
         """Takes a scrape in. Returns it pooled over the engines."""
         point = pooled(observed.engines, self._wall_offset_ms + observed.at_s * 1000)
         self.points.append(point)
+        if self._preemptions_from is None:
+            self._preemptions_from = point.preemptions
         self.sampled_s = observed.at_s
         described = [engine for engine in observed.engines if engine.block_size is not None]
         cached = [engine.prefix_caching for engine in observed.engines if engine.prefix_caching is not None]

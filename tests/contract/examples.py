@@ -61,6 +61,12 @@ RATES = (
     ),
     e.RateReading(window="last_minute", basis="counter", hit_tokens=0, query_tokens=0, ratio=None),
 )
+DIFFERENCE = e.ReadingsDifference(
+    window="since_mark", first="counter", second="usage", hit_tokens=40, query_tokens=100, requests=1,
+    cause="elsewhere",
+    text="Over 1 request, the server's counters say 100 tokens more looked up than the responses' usage. "
+    "The counters count requests, too, that didn't go through the dashboard.",
+)  # fmt: skip
 POINT = e.MetricsPoint(
     at_ms=AT_MS, running=1.0, waiting=0.0, kv_usage_ratio=0.004, query_tokens=506.0, hit_tokens=256.0,
     prompt_tokens=506.0, generation_tokens=24.0, preemptions=None,
@@ -97,7 +103,7 @@ EXAMPLES: tuple[e.Event, ...] = (
     e.BlocksRemoved(hash=(HASHES[4], HASHES[3]), copies=(1, 0), group=GroupIdx(0), medium="GPU", event_seq=10),
     e.BlocksCleared(reason="reset", blocks=5),
     e.MetricsSampledEvent(POINT, {"0": POINT}),
-    e.HitRateUpdated(RATES),
+    e.HitRateUpdated(RATES, (DIFFERENCE,)),
     e.ServerChanged(SERVER_RECORD),
     e.StreamGapped(first_seq=7, last_seq=8, recovered=2),
     e.StreamResynced(last_seq=9),
