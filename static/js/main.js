@@ -8,6 +8,7 @@ import { Effects } from "./effects.js";
 import { createFrame } from "./frame.js";
 import { readPalette } from "./palette.js";
 import { decodeMessage } from "./protocol.js";
+import { remembered } from "./remembered.js";
 import { createSharedAxis } from "./shared_axis.js";
 import { createStore } from "./store.js";
 import { change, initialUi } from "./ui_state.js";
@@ -15,6 +16,7 @@ import { createCache } from "./views/cache.js";
 import { createCard, createCardLoader } from "./views/card.js";
 import { createCharts } from "./views/charts.js";
 import { createFigures } from "./views/figures.js";
+import { createKeys } from "./views/keys.js";
 import { createLanes } from "./views/lanes.js";
 import { createNotices } from "./views/notices.js";
 import { createScenario } from "./views/scenario.js";
@@ -65,7 +67,7 @@ function start() {
     onWords: () => set({ words: !ui.words }),
   });
   const views = [
-    createStrip({ onTheme: () => switchTheme(repaint) }),
+    createStrip({ onTheme: switchTheme }),
     createNotices(),
     createScenario({
       onStop: () => quietly(post("api/scenario/stop")),
@@ -98,8 +100,23 @@ function start() {
   });
 
   const link = listen({ store, position, set, getUi: () => ui, invalidate: () => frame.invalidate() });
+  const focusOn = (selector) => () => document.querySelector(selector)?.focus();
+  createKeys({
+    store: remembered,
+    actions: {
+      try: focusOn("#system-prompt"),
+      requests: focusOn(".lane-list .lane"),
+      tree: focusOn("#tree-stage"),
+      cache: focusOn("#cache-stage"),
+      words: () => set({ words: !ui.words }),
+      unfold: () => set({ unfolded: !ui.unfolded }),
+      all: () => set({ zoom: null }),
+      theme: switchTheme,
+      projector: switchProjector,
+    },
+  });
   stillMotion.addEventListener("change", () => set({ still: stillMotion.matches }));
-  new MutationObserver(repaint).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  new MutationObserver(repaint).observe(document.documentElement, { attributeFilter: ["data-theme", "data-projector"] });
   new ResizeObserver(() => set({ paint: ui.paint + 1 })).observe(document.getElementById("main"));
   document.fonts?.ready.then(repaint);
   frame.invalidate();
@@ -138,15 +155,15 @@ function readConfig() {
   return JSON.parse(document.getElementById("config").textContent);
 }
 
-function switchTheme(repaint) {
+function switchTheme() {
   const root = document.documentElement;
-  const theme = root.dataset.theme === "dark" ? "light" : "dark";
-  root.dataset.theme = theme;
-  try {
-    localStorage.setItem("prefixscope-theme", theme);
-  } catch {
-    repaint();
-  }
+  root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+  remembered.set("theme", root.dataset.theme);
+}
+
+function switchProjector() {
+  const on = document.documentElement.toggleAttribute("data-projector");
+  remembered.set("projector", on ? "on" : "off");
 }
 
 start();

@@ -13,11 +13,12 @@ const NAMES = [
 export const CELL_FILLS = ["cell-empty", "cell-single", "cell-few", "cell-many", "cell-running"];
 export const CELL_INKS = ["muted", "cell-single-ink", "cell-few-ink", "cell-many-ink", "cell-running-ink"];
 
-/** {names..., hatch, font}: hatch is a canvas pattern of computed blocks. */
+/** {names..., hatch, font, scale}: hatch is a canvas pattern of computed blocks; scale is the type's size against 13 px. */
 export function readPalette(root = document.documentElement) {
   const style = getComputedStyle(root);
   const palette = Object.fromEntries(NAMES.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
   palette.font = getComputedStyle(document.body).fontFamily;
+  palette.scale = (Number.parseFloat(style.getPropertyValue("--size-body")) || 13) / 13;
   palette.hatch = hatch(palette.computed, palette["computed-ink"]);
   return palette;
 }

@@ -84,7 +84,44 @@ def lost(fake: str, page: Page) -> None:
     expect(page.locator("body")).to_have_attribute("data-link", "lost")
 
 
-STATES = [empty, filled, answered, answering, refused, playing, played, in_trouble, lacking, lost]
+def zoomed(fake: str, page: Page) -> None:
+    """A branch of the tree with all the room, its words shown, and one that was just evicted."""
+    for system in (PROMPT, f"x{PROMPT}"):
+        ask(fake, system)
+    expect(page.locator("#tree-stage")).to_have_attribute("data-chains", "2")
+    page.click("#tree-words")
+    page.locator("#tree-stage").click(position={"x": 12, "y": 8})
+    expect(page.locator("#tree-crumbs")).to_be_visible()
+
+
+def keys(fake: str, page: Page) -> None:
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+
+
+def projected(fake: str, page: Page) -> None:
+    ask(fake, PROMPT)
+    page.click('[data-ttft-by="computed"]')
+    page.locator("h1").click()
+    page.keyboard.press("p")
+    expect(page.locator("html")).to_have_attribute("data-projector", "")
+
+
+STATES = [
+    empty,
+    filled,
+    answered,
+    answering,
+    refused,
+    playing,
+    played,
+    in_trouble,
+    lacking,
+    lost,
+    zoomed,
+    keys,
+    projected,
+]
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -145,7 +145,7 @@ def test_births_reuses_and_evictions_are_seen(
     lane = page.locator(".lane-list .lane").first
     resident = int(stage.get_attribute("data-resident") or 0)
     assert resident == int(lane.get_attribute("data-prompt-blocks") or 0) - 1
-    (columns,) = _snapshot_blocks(page)
+    (columns,) = snapshot_blocks(page)
     gone = columns[-6:]
     publish(fake, "blocks.removed", hash=gone, copies=[0] * 6)
 
@@ -163,7 +163,7 @@ def test_births_reuses_and_evictions_are_seen(
     keep(page, f"evicted-{'still' if still else 'moving'}")
 
 
-def _snapshot_blocks(page: Page) -> list[list[str]]:
+def snapshot_blocks(page: Page) -> list[list[str]]:
     """The hashes of a fresh snapshot, as another client gets it."""
     hashes: list[list[str]] = page.evaluate(
         """() => new Promise((resolve) => {

@@ -68,8 +68,8 @@ export function createOverlay(canvas) {
     ink.clearRect(0, 0, scene.width, scene.height);
     if (placement.capacity > MARKED) return;
     const [, , width, height] = boxOf(scene, 0);
-    const numbered = width >= 20 && height >= 14;
-    Object.assign(ink, { font: `10px ${palette.font}`, textAlign: "center", textBaseline: "middle" });
+    const numbered = width >= 20 * palette.scale && height >= 14 * palette.scale;
+    Object.assign(ink, { font: `${10 * palette.scale}px ${palette.font}`, textAlign: "center", textBaseline: "middle" });
     placement.hashAt.forEach((hash, slot) => {
       const block = hash === null ? undefined : blocks.get(hash);
       if (block === undefined) return;

@@ -80,7 +80,7 @@ function drawFold(context, scene, segment) {
 
 function writeOnFold(context, scene, run, x) {
   const { palette, height } = scene;
-  context.font = `600 10px ${palette.font}`;
+  context.font = `600 ${10 * palette.scale}px ${palette.font}`;
   context.textAlign = "center";
   context.textBaseline = "middle";
   const room = scene.axis.fold - 6;

@@ -55,7 +55,7 @@ function drawRun(context, scene, { run, height }, box) {
   context.lineWidth = 1;
   if (axis.cell >= 6 && height >= 6) drawBlocks(context, axis, run, box);
   context.globalAlpha = alpha;
-  if (height >= 15) writeInside(context, scene, run, box, palette[CELL_INKS[state]]);
+  if (height >= 15 * palette.scale) writeInside(context, scene, run, box, palette[CELL_INKS[state]]);
 }
 
 /** A faint line between block and block, so that they are counted against the lanes above; folds have none. */
@@ -79,7 +79,7 @@ function writeInside(context, scene, run, box, ink) {
   const sharing = run.share > 1 ? `${blocks} · shared by ${count(run.share)}` : blocks;
   const words = scene.words.get(run);
   const texts = [...(words ? [`${blocks} · “${words}”`] : []), sharing, blocks, count(run.hashes.length)];
-  context.font = `600 11px ${scene.palette.font}`;
+  context.font = `600 ${11 * scene.palette.scale}px ${scene.palette.font}`;
   context.textAlign = "left";
   context.textBaseline = "middle";
   const room = box.width - 14;
@@ -88,7 +88,7 @@ function writeInside(context, scene, run, box, ink) {
   const { width } = context.measureText(text);
   const fill = context.fillStyle;
   // A plate under the words, so that the lines between blocks don't cross them.
-  if (context.globalAlpha === 1) context.fillRect(box.x + 4, box.y + box.height / 2 - 7.5, width + 7, 15);
+  if (context.globalAlpha === 1) context.fillRect(box.x + 4, box.y + box.height / 2 - 7.5 * scene.palette.scale, width + 7, 15 * scene.palette.scale);
   context.fillStyle = ink;
   context.fillText(text, box.x + 7, box.y + box.height / 2 + 0.5);
   context.fillStyle = fill;
@@ -117,12 +117,12 @@ function drawGone(context, scene, run, box) {
 
 /** Right of a leaf: whose it is, or when it went. */
 function drawNote(context, scene, { run, height }, box, span) {
-  if (height < 9) return;
   const { palette } = scene;
+  if (height < 9 * palette.scale) return;
   const x = box.x + box.width + 7;
   if (x > scene.width - 24) return;
   const texts = run.gone_ms === null ? names(scene, run, span) : [`evicted ${age(run.gone_ms, scene.now)}`, "evicted"];
-  context.font = `${height >= 13 ? 11 : 9.5}px ${palette.font}`;
+  context.font = `${(height >= 13 * palette.scale ? 11 : 9.5) * palette.scale}px ${palette.font}`;
   context.textAlign = "left";
   context.textBaseline = "middle";
   const text = texts.find((candidate) => context.measureText(candidate).width <= Math.max(0, scene.width - x));
@@ -135,8 +135,8 @@ function drawNote(context, scene, { run, height }, box, span) {
 
 /** Below the drawn branches of a run: how many aren't. */
 function drawHidden(context, scene, { run, y, height, hidden, rest }, box) {
-  if (rest < 10) return;
-  context.font = `10px ${scene.palette.font}`;
+  if (rest < 10 * scene.palette.scale) return;
+  context.font = `${10 * scene.palette.scale}px ${scene.palette.font}`;
   context.textAlign = "left";
   context.textBaseline = "middle";
   context.fillStyle = scene.palette.muted;
