@@ -18,6 +18,8 @@ MAX_BROWSER_MESSAGE_BYTES = 64 * 1024
 PING_INTERVAL_S = 20.0
 PING_TIMEOUT_S = 60.0
 """Proxies on the way may hold a pong back for most of a minute."""
+BROKEN_OFF = "ASGI callable returned without completing response."
+"""uvicorn's own words."""
 ADDRESS_HINT = "Give --host an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them."
 
 
@@ -62,11 +64,16 @@ def url_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-class _WithoutCancellations(logging.Filter):
-    """Leaves out the tracebacks of streams that a shutdown cuts off: one line says how many they are."""
+class _WithoutBrokenStreams(logging.Filter):
+    """Leaves out the tracebacks of streams that a shutdown cuts off: one line says how many they are.
+
+    And what uvicorn says of a stream that the proxy breaks off because the server's broke: the record says it.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether to log it."""
+        if record.msg == BROKEN_OFF:
+            return False
         return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
@@ -108,7 +115,7 @@ def make_server(app: ASGIApp, shutdown_grace_s: float, on_started: Callable[[], 
 
 def serve(app: ASGIApp, bound: socket.socket, shutdown_grace_s: float, on_started: Callable[[], None]) -> None:
     """Serves `app` on `bound` until SIGTERM or SIGINT."""
-    logging.getLogger("uvicorn.error").addFilter(_WithoutCancellations())
+    logging.getLogger("uvicorn.error").addFilter(_WithoutBrokenStreams())
     # uvicorn raises the signal once more after it has shut down; by then it has been obeyed.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
