@@ -228,6 +228,26 @@ class StreamHealth:
 
 
 @dataclass(frozen=True, slots=True)
+class ForecastScore:
+    """How often forecasts of one server's cached tokens were right, and what was learned of it.
+
+    scored: requests whose forecast missed no history and whose outcome the server reported.
+    right: those of them whose cached tokens were forecast to the token.
+    wrong_in_a_row: forecasts wrong since the last right one.
+    dropped_blocks: matched blocks that this server doesn't reuse at the end of a hit; 1 with EAGLE-type speculation.
+    unit_tokens: hits are multiples of this; more than a block with some hybrid models.
+    message: says that three forecasts or more were wrong in a row; null while they weren't.
+    """
+
+    scored: int
+    right: int
+    wrong_in_a_row: int
+    dropped_blocks: int
+    unit_tokens: int
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ServerRecord:
     """One server as the dashboard knows it.
 
@@ -249,6 +269,9 @@ class ServerRecord:
     malformed_metrics: lines or pages of metrics that couldn't be read.
     malformed_sse: frames of proxied streams that couldn't be read; they were passed on all the same.
     streams: health of the KV-event stream of each rank.
+    forecasts: forecasts against outcomes; null before the first outcome.
+    shared_blocks: blocks not stored twice: for each resident block, the kept requests that hold it, but one; null
+        without KV events.
     """
 
     id: ServerId
@@ -269,6 +292,8 @@ class ServerRecord:
     malformed_metrics: int = 0
     malformed_sse: int = 0
     streams: tuple[StreamHealth, ...] = ()
+    forecasts: ForecastScore | None = None
+    shared_blocks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,8 +100,8 @@ def events_markdown() -> str:
     parts.append("# Records\n\nWhat events carry.\n")
     records = (
         events.RequestRecord, events.Verdict, events.BlockTable, events.RequestSummary, events.BlockColumns,
-        events.ServerRecord, events.StreamHealth, events.RateReading, events.ReadingsDifference, events.MetricsPoint,
-        events.ScenarioState,
+        events.ServerRecord, events.ForecastScore, events.StreamHealth, events.RateReading,
+        events.ReadingsDifference, events.MetricsPoint, events.ScenarioState,
     )  # fmt: skip
     for record in records:
         parts.append(f"## {record.__name__}\n\n{summary(record)}\n\n{field_rows(record)}\n")

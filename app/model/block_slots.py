@@ -31,6 +31,8 @@ class BlockSlots:
         self.resident = 0
         self.orphans = 0
         """Resident blocks with tokens whose depth isn't known."""
+        self.shared = 0
+        """Blocks not stored twice: for each resident block, the requests that hold it, but one."""
         self.sparse = 0
         """Resident blocks of which only the hash is known."""
         self.hash: list[BlockHash | None] = [None]
@@ -222,8 +224,15 @@ class BlockSlots:
         self.copies[slot] = 1
         self._resident[slot] = 1
         self.resident += 1
+        self.shared += max(self.holders[slot] - 1, 0)
         self.orphans += self._is_orphan(slot)
         self.sparse += self.tokens[slot] is None
+
+    def hold(self, slot: int, requests: int) -> None:
+        """So many kept requests hold the block."""
+        if self.copies[slot]:
+            self.shared += max(requests - 1, 0) - max(self.holders[slot] - 1, 0)
+        self.holders[slot] = requests
 
     def remove(self, slot: int, number: int, at_s: float) -> int:
         """One copy of a resident block goes at event `number`. Returns the copies that are left."""
@@ -298,6 +307,7 @@ class BlockSlots:
         self._resident[slot] = 0
         self.reuses[slot] = 0
         self.resident -= 1
+        self.shared -= max(self.holders[slot] - 1, 0)
         self.orphans -= self._is_orphan(slot)
         self.sparse -= self.tokens[slot] is None
         self.uncertain.discard(slot)

@@ -13,6 +13,8 @@ class Forecast:
 
     cached_tokens: int
     sure: bool
+    matched_blocks: int = 0
+    """Blocks that match, of those that can be reused, whether or not this server reuses all of them."""
 
 
 def forecast(request: Request, server: ServerBook) -> Forecast | None:
@@ -30,12 +32,12 @@ def forecast(request: Request, server: ServerBook) -> Forecast | None:
     if request.prompt is None:
         return None
     if request.rank is not None:
-        return _forecast_on(request, server.rank(request.rank), most // size)
-    each = {_forecast_on(request, book, most // size) for book in server.ranks.values()}
+        return _forecast_on(request, server, server.rank(request.rank), most // size)
+    each = {_forecast_on(request, server, book, most // size) for book in server.ranks.values()}
     return each.pop() if len(each) == 1 else None
 
 
-def _forecast_on(request: Request, book: RankBook, most: int) -> Forecast | None:
+def _forecast_on(request: Request, server: ServerBook, book: RankBook, most: int) -> Forecast | None:
     if book.stream.coverage == "none" or request.prompt is None:
         return None
     number = request.as_of.get(book.rank, 0)
@@ -46,4 +48,6 @@ def _forecast_on(request: Request, book: RankBook, most: int) -> Forecast | None
     if slots.block_size is None:
         return None
     path = known_path(slots, request.prompt)[:most]
-    return Forecast(resident_prefix(slots, path, number) * slots.block_size, book.stream.coverage == "complete")
+    matched = resident_prefix(slots, path, number)
+    hit = server.habits.hit_blocks(matched)
+    return Forecast(hit * slots.block_size, book.stream.coverage == "complete", matched)

@@ -51,6 +51,8 @@ def _slots(table: BlockSlots, number: int) -> Iterator[str]:
         yield "the flags of resident slots differ from their copies"
     if sum(table.tokens[slot] is None for slot in resident) != table.sparse:
         yield f"{table.sparse} sparse blocks by the count, others by the column"
+    if sum(max(table.holders[slot] - 1, 0) for slot in resident) != table.shared:
+        yield f"{table.shared} shared by the count, others by the column"
     if len(resident) != table.resident:
         yield f"{table.resident} resident by the count, {len(resident)} by the column"
     if any(copies < 0 for copies in table.copies):

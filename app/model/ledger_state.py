@@ -99,4 +99,7 @@ def _essence(record: ServerRecord, counters: bool) -> ServerRecord:
             replace(stream, last_seq=None, batches=0, blocks_stored=0, blocks_removed=0, orphans=0, replayed=0)
             for stream in streams
         )
+        warned = record.forecasts is not None and record.forecasts.message is not None
+        forecasts = replace(record.forecasts, scored=0, right=0) if record.forecasts and warned else None
+        record = replace(record, forecasts=forecasts, shared_blocks=None)
     return replace(record, metrics_at_ms=None, streams=streams)

@@ -210,6 +210,7 @@ class RequestLedger:
         found = forecast(request, self._state.server_of(request))
         request.predicted = found.cached_tokens if found else None
         request.predicted_sure = found is not None and found.sure
+        request.matched_blocks = found.matched_blocks if found else 0
 
     def _check_tokens(self, request: Request) -> None:
         """Token ids of another length than the server's own count aren't its tokens: nothing is drawn from them."""
@@ -258,10 +259,20 @@ class RequestLedger:
         """Into the hit rates, where its prompt was looked up and its figures can be true."""
         if request.sent.skips_cache_read or not request.served or not request.consistent:
             return
+        self._learn(request, server, at_s)
         server.rates.request_ended(
             at_s, request.prompt_tokens, request.usage_cached, request.predicted, request.sent.at_s
         )
         self._state.show_rates(server, at_s)
+
+    def _learn(self, request: Request, server: ServerBook, at_s: float) -> None:
+        """From its outcome, where the forecast missed nothing and something could be reused at all."""
+        blocks, size, cached = request.blocks(), request.block_size, request.usage_cached
+        if request.predicted is None or not request.predicted_sure or cached is None:
+            return
+        if size and blocks is not None and blocks[1]:
+            server.habits.learn(request.matched_blocks, request.predicted, cached, size)
+            self._state.show_server(server, at_s, counters=False)
 
     def _owe(self, request: Request, server: ServerBook, at_s: float) -> None:
         """Notes that a block must have been stored of which no event came."""

@@ -80,6 +80,8 @@ class Request:
     predicted: int | None = None
     predicted_sure: bool = False
     """Nothing is missing from the history that the forecast was made from."""
+    matched_blocks: int = 0
+    """Resident blocks that the forecast found, from the first on."""
     hashes: list[BlockHash] = field(default_factory=list)
     """Hashes of its full blocks from the first on, as far as they are known; generated tokens' blocks follow."""
     expecting: dict[Rank, ExpectKey] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from .block_cache import BlockCache
 from .block_slots import BlockSlots
 from .details import LedgerLimits
 from .differences import Circumstances
+from .habits import Habits
 from .rates import ServerRates
 from .requests import ExpectKey, Request
 from .sharing import Sharing
@@ -61,7 +62,7 @@ class RankBook:
         for block_hash in hashes:
             slot = table.find(block_hash)
             if slot is not None:
-                table.holders[slot] = len(self.sharing.holders(block_hash))
+                table.hold(slot, len(self.sharing.holders(block_hash)))
 
     def reused(self, hashes: Iterable[BlockHash]) -> None:
         """A request took these blocks from the cache."""
@@ -81,6 +82,7 @@ class ServerBook:
         self.id = server
         self.ranks: dict[Rank, RankBook] = {}
         self.rates = ServerRates()
+        self.habits = Habits()
         self.points: deque[MetricsPoint] = deque(maxlen=limits.max_metrics_points)
         self.sessions: dict[SessionId, Request] = {}
         self.skipping: dict[RequestId, Request] = {}
@@ -164,7 +166,13 @@ class ServerBook:
             block_size=self.block_size,
             metrics_message=self._record.metrics_message or self._counters_message,
             streams=streams,
+            forecasts=self.habits.score(),
+            shared_blocks=self._shared_blocks(),
         )
+
+    def _shared_blocks(self) -> int | None:
+        tables = [book.cache.walked for book in self.ranks.values() if book.stream.coverage != "none"]
+        return sum(table.shared for table in tables if table is not None) if tables else None
 
     # --- changing ---
 

@@ -47,7 +47,7 @@ STREAM = e.StreamHealth(
 SERVER_RECORD = e.ServerRecord(
     id=SERVER, state="up", version="0.32.0", models=("smollm2-135m",), max_model_len=4096, block_size=32,
     num_gpu_blocks=1456, prefix_caching=True, usage_details=True, metrics_state="ok", metrics_at_ms=AT_MS,
-    streams=(STREAM,),
+    streams=(STREAM,), forecasts=e.ForecastScore(12, 11, 0, dropped_blocks=0, unit_tokens=32), shared_blocks=8,
 )  # fmt: skip
 BLOCKS = e.BlockColumns(
     server=SERVER, rank=RANK, block_size=32, event_seq=9, hash=HASHES, parent_row=(None, 0, 1, 2, 3),
