@@ -25,12 +25,16 @@ def _reused(params: Params) -> Words:
 
 
 def _full_hit(params: Params) -> Words:
-    tail = "the last token is always computed anew"
-    computed = params.get("computed_tokens")
-    detail = f"All that can be reused was; {tail}."
-    if isinstance(computed, int):
-        detail = f"All that can be reused was: {_count(computed, 'token')} computed, since {tail}."
-    return _reuse_sentence(params), detail
+    return _reuse_sentence(params), f"All that can be reused was{_inevitable(params)}."
+
+
+def _inevitable(params: Params) -> str:
+    """Why a full hit computes something all the same: the tail is no full block, or its last token ends one."""
+    computed, prompt, size = params.get("computed_tokens"), params.get("prompt_tokens"), params.get("block_size")
+    counted = f": {_count(computed, 'token')} computed, since" if isinstance(computed, int) else ";"
+    if not isinstance(prompt, int) or not isinstance(size, int) or not size or prompt % size:
+        return f"{counted} only full blocks are cached"
+    return f"{counted} the last token is always computed anew, and its block with it"
 
 
 def _reuse_sentence(params: Params) -> str:

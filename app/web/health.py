@@ -8,6 +8,7 @@ from .answers import json_answer
 from .state import runtime_of
 
 router = APIRouter()
+PATHS = frozenset({"/healthz", "/readyz"})
 
 
 class NotReady(PrefixScopeError):
