@@ -1,10 +1,9 @@
 /** The words that blocks begin with, asked for by hash, few at a time, each once. What isn't shown stays unknown. */
 
-import { clip } from "./format.js";
+import { wordsOf } from "./format.js";
 
 const MAX_KEPT = 400;
 const MAX_ASKING = 2;
-const LONGEST = 90;
 
 /** `load(block)` resolves to {text, ...}; `onLoaded` asks for a redraw. */
 export function createBlockWords({ load, onLoaded }) {
@@ -25,7 +24,7 @@ export function createBlockWords({ load, onLoaded }) {
       text = null; // A block that just left has no words; the tree says the rest.
     }
     asking -= 1;
-    known.set(key, text === null ? null : clip(text.replaceAll(/\s+/g, " ").trim(), LONGEST));
+    known.set(key, text === null ? null : wordsOf(text));
     if (known.size > MAX_KEPT) known.delete(known.keys().next().value);
     version += 1;
     onLoaded();

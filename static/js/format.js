@@ -92,3 +92,9 @@ export function clip(text, length) {
 
 /** "#8 Where is my parcel?" of a request, for Plotly's labels. */
 export const hoverTitle = ({ id, label }) => plotlyText(clip(`${requestName(id)} ${label ?? ""}`.trim(), 40));
+
+/** The words of a block without the chat template's own marks, on one line: what a person would call it by. */
+export function wordsOf(text, length = 90) {
+  const plain = String(text ?? "").replaceAll(/<\|[^|>]{1,40}\|>/g, " ").replaceAll(/\s+/g, " ").trim();
+  return clip(plain.replace(/^(system|user|assistant) /, ""), length);
+}

@@ -9,7 +9,7 @@ import { sharedBy } from "./selectors.js";
 
 /** A leaf is never thinner, so that it can be seen and pointed at; a request never takes more. In pixels. */
 export const ROW_MIN = 4;
-export const UNIT_MAX = 24;
+export const UNIT_MAX = 30;
 /** Between one tree and the next. */
 const GAP = 7;
 /** Where not all chains fit, those drawn take so much of the room; what is left lets thick runs be thick. */
@@ -132,7 +132,7 @@ function chooseLeaves(leaves, room) {
   }
   for (const leaf of bySize) {
     if (kept.size >= count) break;
-    if (met.has(leaf.root)) kept.add(leaf);
+    kept.add(leaf);
   }
   return [...kept].map(({ run }) => run);
 }

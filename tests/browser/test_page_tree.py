@@ -94,6 +94,7 @@ def test_words_are_asked_for_only_when_wanted(page: Page) -> None:
         page.click("#tree-words")
 
     expect(page.locator("#tree-words")).to_have_text("hide words")
+    expect(page.locator("#tree-names li").first).to_contain_text("One rule: be brief")
     assert len(asked) <= 16
 
 
@@ -187,7 +188,7 @@ def test_projector_type_fits_and_holds_over_a_reload(page: Page, keep: Callable[
 def test_first_token_against_computed_tokens(page: Page, keep: Callable[..., None]) -> None:
     page.click('[data-ttft-by="computed"]')
 
-    expect(page.locator("#ttft-title")).to_have_text("First token, by computed tokens")
+    expect(page.locator("#ttft-lead")).to_contain_text("weren't cached")
     expect(page.locator('[data-ttft-by="computed"]')).to_have_attribute("aria-pressed", "true")
     expect(page.locator("#chart-ttft")).to_have_attribute(
         "aria-label", re.compile("3 requests against the prompt tokens each computed")

@@ -55,3 +55,10 @@ test("ages", () => {
   assert.equal(format.age(0, 300_000), "5 min ago");
   assert.equal(format.age(0, 7_200_000), "2 h ago");
 });
+
+test("the words of a block leave the template's marks out", () => {
+  assert.equal(format.wordsOf("<|im_start|>system\nYou are  the support assistant"), "You are the support assistant");
+  assert.equal(format.wordsOf("a <b>bold</b> system\tword"), "a <b>bold</b> system word");
+  assert.equal(format.wordsOf("x".repeat(200)).length, 90);
+  assert.equal(format.wordsOf(null), "");
+});

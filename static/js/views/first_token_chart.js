@@ -4,19 +4,17 @@ import { byId, setAttribute, setText } from "../dom.js";
 import { count, duration, hoverTitle, plural, requestName } from "../format.js";
 import { computedSeries, firstToken, ttftSeries } from "../selectors.js";
 
-const TITLES = { order: "First token, by request", computed: "First token, by computed tokens" };
 const LEADS = {
   order: "Circles reused half their prompt or more, diamonds less.",
   computed: "Only tokens that weren't cached cost time before the first one.",
 };
 
-/** The two buttons over the chart, its title and its lead. */
+/** The two buttons over the chart, and its lead. */
 export function createFirstTokenSwitch({ onSwitch }) {
   const buttons = [...document.querySelectorAll("[data-ttft-by]")];
   for (const button of buttons) button.addEventListener("click", () => onSwitch(button.dataset.ttftBy));
   return (state, ui) => {
     for (const button of buttons) setAttribute(button, "aria-pressed", String(button.dataset.ttftBy === ui.ttftBy));
-    setText(byId("ttft-title"), TITLES[ui.ttftBy]);
     setText(byId("ttft-lead"), LEADS[ui.ttftBy]);
     return null;
   };

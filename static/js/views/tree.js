@@ -16,11 +16,14 @@ const INTERVAL_MS = 250;
 const NO_TREE = { rows: [], height: 0, chains: 0, blocks: 0 };
 /** Words are asked for at most for so many runs at a time. */
 const MAX_WORDS = 16;
+/** What a tree's size takes of its column; the rest is for what is said right of a leaf. */
+const SIZE_ROOM = 88;
 
 export function createTree({ shared, effects, getPalette, setFocus, words, onZoom, onWords }) {
   const stage = byId("tree-stage");
   const canvas = byId("tree-canvas");
   const context = canvas.getContext("2d");
+  const sizes = byId("tree-sizes");
   const still = document.createElement("canvas");
   const ghosts = createGhosts();
   const gate = throttle(INTERVAL_MS);
@@ -124,22 +127,26 @@ export function createTree({ shared, effects, getPalette, setFocus, words, onZoo
     const scale = window.devicePixelRatio || 1;
     const size = { width: Math.round(scene.width * scale), height: Math.round(scene.height * scale) };
     for (const each of [canvas, still]) if (each.width !== size.width || each.height !== size.height) Object.assign(each, size);
+    setStyle(canvas, "width", `${scene.width}px`);
     const ink = still.getContext("2d");
     ink.setTransform(scale, 0, 0, scale, 0, 0);
-    drawTree(ink, scene);
-    drawWords(state, ui);
+    // A tree's first words stand at its left; only where there is no room for them they stand in it.
+    const named = byId("tree-names").clientWidth > 0;
+    const inside = new Map([...scene.words].filter(([run]) => !named || (run.parent !== null && run !== zoom)));
+    drawTree(ink, { ...scene, words: inside });
+    drawWords(state, ui, scene.words);
   }
 
   /** Names of trees at the left, their sizes at the right, the breadcrumb and what is left out. */
-  function drawWords(state, ui) {
+  function drawWords(state, ui, found) {
     const roots = fitted.rows.filter(({ run, context: isContext, height }) => (zoom === null ? run.parent === null : run === zoom && !isContext) && height >= 13);
     const place = (node, { y, height }) => {
       setStyle(node, "top", `${(y + height / 2).toFixed(1)}px`);
       return node;
     };
     const text = (row, content) => place(make("li", { dir: "auto" }, content), row);
-    setChildren(byId("tree-names"), roots.map((row) => text(row, nameOf(row.run))));
-    setChildren(byId("tree-sizes"), roots.map((row) => text(row, row.run.gone_ms === null ? plural(row.run.total, "block") : "evicted")));
+    setChildren(byId("tree-names"), roots.map((row) => text(row, found.has(row.run) ? `“${found.get(row.run)}”` : nameOf(row.run))));
+    setChildren(sizes, roots.map((row) => text(row, row.run.gone_ms === null ? plural(row.run.total, "block") : "evicted")));
     drawCrumbs();
     const parts = pool(state);
     const empty = byId("tree-empty");
@@ -171,10 +178,11 @@ export function createTree({ shared, effects, getPalette, setFocus, words, onZoo
     return setChildren(nav.firstElementChild, [crumb("All chains", null, false), ...crumbs]);
   }
 
-  function wordsOf(ui) {
+  function askWords(ui) {
     const found = new Map();
     if (!ui.words) return found;
-    const wanted = fitted.rows.filter(({ height, context: isContext, run }) => height >= 15 && !isContext && run.gone_ms === null && spanOfRun(shared.axis, run).width > 150);
+    const has = ({ height, context: isContext, run }) => height >= 13 && !isContext && run.gone_ms === null;
+    const wanted = fitted.rows.filter((row) => has(row) && (row.run.parent === null || spanOfRun(shared.axis, row.run).width > 150));
     for (const { run } of wanted.slice(0, MAX_WORDS)) {
       const text = words.get({ hash: run.hashes[0], server: ranks.server, rank: blocks.get(run.hashes[0])?.rank ?? ranks.rank });
       if (text !== null) found.set(run, text);
@@ -184,9 +192,11 @@ export function createTree({ shared, effects, getPalette, setFocus, words, onZoo
 
   /** After the lanes: what is drawn on their axis. */
   function draw(state, ui, now) {
-    const width = stage.clientWidth;
+    const axisWidth = stage.clientWidth;
     const height = stage.clientHeight;
-    if (width === 0 || height === 0) return null;
+    if (axisWidth === 0 || height === 0) return null;
+    const palette = getPalette();
+    const width = axisWidth + Math.max(0, sizes.clientWidth - SIZE_ROOM * palette.scale);
     const focusRow = ui.focus?.hash ? rowOf(ui.focus.hash) : null;
     const fading = ghosts.all.size > 0 ? Math.floor(now / INTERVAL_MS) : 0;
     const inputs = [version, shared.axis, width, height, ui.paint, ui.words, words.version(), focusRow === null ? null : ui.focus.hash, fading, state.hello];
@@ -194,8 +204,8 @@ export function createTree({ shared, effects, getPalette, setFocus, words, onZoo
     const busy = effects.busy(now);
     if (!anew && !busy && !drawn.busy) return null;
     const lit = focusRow === null ? null : new Set(pathTo(focusRow.run));
-    const scene = { axis: shared.axis, fitted, shown: rows, width, height, palette: getPalette(), holders: holdersByHash(state), lit, effects, now, still: ui.still };
-    if (anew) drawStill(state, ui, { ...scene, words: wordsOf(ui) });
+    const scene = { axis: shared.axis, fitted, shown: rows, width, height, palette, holders: holdersByHash(state), lit, effects, now, still: ui.still };
+    if (anew) drawStill(state, ui, { ...scene, words: askWords(ui) });
     const scale = window.devicePixelRatio || 1;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, canvas.width, canvas.height);

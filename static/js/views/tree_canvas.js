@@ -55,7 +55,7 @@ function drawRun(context, scene, { run, height }, box) {
   context.lineWidth = 1;
   if (axis.cell >= 6 && height >= 6) drawBlocks(context, axis, run, box);
   context.globalAlpha = alpha;
-  if (height >= 15 * palette.scale) writeInside(context, scene, run, box, palette[CELL_INKS[state]]);
+  if (height >= 13 * palette.scale) writeInside(context, scene, run, box, palette[CELL_INKS[state]]);
 }
 
 /** A faint line between block and block, so that they are counted against the lanes above; folds have none. */
@@ -79,22 +79,24 @@ function writeInside(context, scene, run, box, ink) {
   const sharing = run.share > 1 ? `${blocks} · shared by ${count(run.share)}` : blocks;
   const words = scene.words.get(run);
   const texts = [...(words ? [`${blocks} · “${words}”`] : []), sharing, blocks, count(run.hashes.length)];
-  context.font = `600 ${11 * scene.palette.scale}px ${scene.palette.font}`;
+  context.font = `600 ${(box.height >= 13 * scene.palette.scale ? 11 : 10) * scene.palette.scale}px ${scene.palette.font}`;
   context.textAlign = "left";
   context.textBaseline = "middle";
   const room = box.width - 14;
-  const text = texts.find((candidate) => context.measureText(candidate).width <= room) ?? (words && room > 160 ? clipTo(context, texts[0], room) : null);
+  const clipped = words && room > 150 ? clipTo(context, texts[0], room) : null;
+  const text = clipped ?? texts.find((candidate) => context.measureText(candidate).width <= room) ?? null;
   if (text === null) return;
   const { width } = context.measureText(text);
   const fill = context.fillStyle;
   // A plate under the words, so that the lines between blocks don't cross them.
-  if (context.globalAlpha === 1) context.fillRect(box.x + 4, box.y + box.height / 2 - 7.5 * scene.palette.scale, width + 7, 15 * scene.palette.scale);
+  if (context.globalAlpha === 1) context.fillRect(box.x + 4, box.y + 1, width + 7, box.height - 2);
   context.fillStyle = ink;
   context.fillText(text, box.x + 7, box.y + box.height / 2 + 0.5);
   context.fillStyle = fill;
 }
 
 function clipTo(context, text, room) {
+  if (context.measureText(text).width <= room) return text;
   let low = 0;
   let high = text.length;
   while (low < high) {
