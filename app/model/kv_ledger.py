@@ -127,9 +127,10 @@ class KvLedger:
         if cleared is not None:
             book.stream.restarted(batch.at_s, sequence=False)
             self._cleared(book, batch.at_s, cleared, "restarted")
-        if book.sharing.holds_any:
+        held = book.sharing.holds_any
+        if held:
             book.count_holders(hashes)
-        if owner is not None or book.expected or book.sharing.holds_any:
+        if held or owner is not None or book.expected:
             owner, grown = state.joiner.stored(book, server, event, stored, owner, batch.at_s)
             if owner is not None:
                 changed[owner.serial] = owner
