@@ -106,8 +106,10 @@ export function lifetimeHitRate(state) {
   const server = primaryServer(state);
   const reading = server && rate(state, server.id, "lifetime", "counter");
   if (!reading) return { value: null, hit: null, query: null, reason: countersReason(server) };
-  const reason = reading.ratio === null ? "no prompt was looked up yet" : null;
-  return { value: reading.ratio, hit: reading.hit_tokens, query: reading.query_tokens, reason };
+  const { hit_tokens: hit, query_tokens: query } = reading;
+  // From the very parts that stand under it, so that number and label can't part.
+  const value = query > 0 ? hit / query : null;
+  return { value, hit, query, reason: value === null ? "no prompt was looked up yet" : null };
 }
 
 export function median(values) {
