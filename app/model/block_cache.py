@@ -262,11 +262,13 @@ class BlockCache:
                 slot = table.find(event.block_hashes[index])
             if slot is not None and table.copies[slot]:
                 table.copies[slot] += 1
-                table.place(slot, parent, chunks[index], extras[index] if extras else None)
+                # Behind a block that found no room the chain is broken: what is resident there keeps its own place.
+                if 0 not in after:
+                    table.place(slot, parent, chunks[index], extras[index] if extras else None)
             elif table.resident >= self._max_blocks:
-                self.refused += len(slots) - index
-                after.extend([0] * (len(slots) - index))
-                break
+                self.refused += 1
+                after.append(0)
+                continue
             else:
                 slot = table.add_bare(event.block_hashes[index], texts[index]) if slot is None else slot
                 table.place(slot, parent, chunks[index], extras[index] if extras else None)

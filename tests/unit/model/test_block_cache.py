@@ -298,3 +298,11 @@ def test_a_store_of_nothing_changes_nothing() -> None:
     kept = cache()
     assert kept.store(stored(), 1.0).copies == ()
     assert kept.resident == 0
+
+
+def test_a_block_without_room_costs_its_neighbours_nothing() -> None:
+    kept = cache(max_blocks=2)
+    kept.store(stored(2, 3, parent=1, first=4), 1.0)
+
+    assert kept.store(stored(1, 2), 2.0).copies == (0, 2)
+    assert (kept.refused, copies_of(kept, 1), copies_of(kept, 2), copies_of(kept, 3)) == (1, 0, 2, 1)
