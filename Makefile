@@ -65,10 +65,10 @@ golden: dev
 # Current releases, pinned with hashes. uv resolves for every platform at once.
 lock:
 	test -x .venv-lock/bin/uv || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install -q uv; }
-	for name in requirements requirements-dev; do \
-		.venv-lock/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
-			--quiet --upgrade $$name.in -o $$name.txt; \
-	done
+	.venv-lock/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+		--quiet --upgrade pyproject.toml -o requirements.txt
+	.venv-lock/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+		--quiet --upgrade requirements-dev.in -o requirements-dev.txt
 	.venv-lock/bin/uv pip compile --no-deps --universal --python-version 3.11 --generate-hashes --no-header \
 		--no-emit-index-url --quiet requirements-vllm.in -o requirements-vllm.txt
 

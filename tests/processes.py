@@ -27,9 +27,12 @@ def free_ports(count: int) -> list[int]:
 class Process:
     """A process of a test's own, with its output in a file. Ended by its process id, its children with it."""
 
-    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None, folder: Path = ROOT
+    ) -> None:
         self.command = list(command)
         self.log = log
+        self._folder = folder
         self._environment = dict(environment if environment is not None else os.environ)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -38,7 +41,7 @@ class Process:
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
                 self.command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                cwd=ROOT, env=self._environment, start_new_session=True,
+                cwd=self._folder, env=self._environment, start_new_session=True,
             )  # fmt: skip
 
     @property

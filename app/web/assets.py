@@ -12,7 +12,9 @@ from fastapi.staticfiles import StaticFiles
 from starlette.responses import Response
 from starlette.types import Scope
 
-_ROOT = Path(__file__).parent.parent.parent
+_PACKAGE = Path(__file__).parent.parent
+# An installed wheel has the page inside the package; a checkout has it beside the package.
+_ROOT = _PACKAGE if (_PACKAGE / "static").is_dir() else _PACKAGE.parent
 STATIC_DIR = _ROOT / "static"
 TEMPLATES_DIR = _ROOT / "templates"
 _PLOTLY_FILE = "package_data/plotly.min.js"
