@@ -44,6 +44,20 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that a person should know of a server or of one of its streams, with its numbers.
+
+    code: which of the closed list it is (see where it stands).
+    text: a sentence or two, in English: what is wrong, and what to do.
+    params: the numbers and words of the text by name, for other languages.
+    """
+
+    code: str
+    text: str
+    params: dict[str, int | float | str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class RequestRecord:
     """One proxied request. Flat; null where unknown.
 
@@ -62,6 +76,7 @@ class RequestRecord:
     prompt_tokens: length of the prompt in tokens.
     cached_tokens: prompt tokens taken from the prefix cache.
     predicted_cached_tokens: forecast of cached_tokens, as of the send.
+    predicted_is_lower_bound: some history of the server's blocks is missing, so that more may hit than forecast.
     completion_tokens: tokens generated.
     block_size: tokens a block.
     prompt_blocks: blocks of the prompt, the partial tail included ("of M blocks").
@@ -95,6 +110,7 @@ class RequestRecord:
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     predicted_cached_tokens: int | None = None
+    predicted_is_lower_bound: bool = False
     completion_tokens: int | None = None
     block_size: int | None = None
     prompt_blocks: int | None = None
@@ -180,6 +196,28 @@ class BlockColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheGroup:
+    """One KV cache group on one tier, as events tell of it.
+
+    group: its index.
+    medium: tier: "GPU", "CPU" or another.
+    kind: vLLM's word for it: "full_attention", "sliding_window" and others; null where the server doesn't say.
+    block_size: tokens a block; null where no block said.
+    blocks: resident blocks, each hash once.
+    copies: the same with every copy.
+    walked: forecasts are made from this group; at most one a rank is.
+    """
+
+    group: GroupIdx
+    medium: str
+    kind: str | None
+    block_size: int | None
+    blocks: int
+    copies: int
+    walked: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StreamHealth:
     """The health of one rank's KV-event stream.
 
@@ -203,6 +241,17 @@ class StreamHealth:
     unknown_types: events of a type that isn't known.
     restarts: times that the sequence went back to its start.
     replay_available: whether the replay socket answers; null until tried.
+    diagnosis: why no events come, once that was noticed: not_enabled, not_bound (the publisher connects instead of
+        binding), wrong_port, wrong_topic, rank_port (data-parallel rank r publishes on port + r), unusable_address,
+        lost, or unexplained (connected, and none of them is sure); params: endpoint, rank, port, topic, found. Null
+        while events come or nothing is wrong.
+    duplicates: messages that came again, and were left out.
+    batches_per_s: batches applied a second, over the last ten seconds; null until known.
+    blocks_per_s: blocks stored or removed a second, over the last ten seconds; null until known.
+    since_ms: since when the block picture is what `coverage` says; null where it is none.
+    groups: KV cache groups by tier, and what is resident in them.
+    unconfirmed_clear: the server was told to empty its cache, and its events don't say so yet: nothing counts as
+        resident.
     """
 
     rank: Rank
@@ -225,6 +274,13 @@ class StreamHealth:
     unknown_types: int = 0
     restarts: int = 0
     replay_available: bool | None = None
+    diagnosis: Notice | None = None
+    duplicates: int = 0
+    batches_per_s: float | None = None
+    blocks_per_s: float | None = None
+    since_ms: float | None = None
+    groups: tuple[CacheGroup, ...] = ()
+    unconfirmed_clear: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +293,9 @@ class ForecastScore:
     dropped_blocks: matched blocks that this server doesn't reuse at the end of a hit; 1 with EAGLE-type speculation.
     unit_tokens: hits are multiples of this; more than a block with some hybrid models.
     message: says that three forecasts or more were wrong in a row; null while they weren't.
+    banner: three forecasts or more in a row were wrong; stays until one is right.
+    last_drift_tokens: the last one's forecast less its outcome.
+    drift_tokens: the same, summed over all scored.
     """
 
     scored: int
@@ -245,6 +304,9 @@ class ForecastScore:
     dropped_blocks: int
     unit_tokens: int
     message: str | None = None
+    banner: bool = False
+    last_drift_tokens: int | None = None
+    drift_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +334,19 @@ class ServerRecord:
     forecasts: forecasts against outcomes; null before the first outcome.
     shared_blocks: blocks not stored twice: for each resident block, the kept requests that hold it, but one; null
         without KV events.
+    block_bytes: memory of a block on each GPU; null where the server doesn't say.
+    shared_bytes: shared_blocks in memory; null where one of the two isn't known.
+    saved_tokens: prompt tokens that proxied requests didn't have to compute since the dashboard began, by their usage;
+        null before the first that said so.
+    ranks_expected: data-parallel ranks whose events are looked for; null until known.
+    ranks_heard: how many of them sent a batch and are connected.
+    asleep: whether the server sleeps; null where it doesn't say.
+    not_exported: fields of MetricsPoint that this server's /metrics doesn't have, "not exported by this server";
+        empty before the first reading.
+    notices: counter_contradicts_latency (params hit_tokens, query_tokens, cold_ttft_ms, warm_ttft_ms, ttft_ratio),
+        clear_storm (clears, seconds, cached_tokens), prefix_below_block (shared_tokens, block_size),
+        tries_counted (query_tokens, prompt_tokens), exporters_alternate, connector_silent (external_hit_tokens),
+        unit_is_no_block (scheduler_unit, block_size).
     """
 
     id: ServerId
@@ -294,6 +369,14 @@ class ServerRecord:
     streams: tuple[StreamHealth, ...] = ()
     forecasts: ForecastScore | None = None
     shared_blocks: int | None = None
+    block_bytes: int | None = None
+    shared_bytes: int | None = None
+    saved_tokens: int | None = None
+    ranks_expected: int | None = None
+    ranks_heard: int = 0
+    asleep: bool | None = None
+    not_exported: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,9 +411,11 @@ class ReadingsDifference:
     hit_tokens: tokens that hit by the first, less those by the second.
     query_tokens: tokens looked up by the first, less those by the second.
     requests: requests compared.
-    cause: retries_counted, elsewhere (requests that didn't go through the dashboard) or partial_history; null where no
-        known cause fits.
+    cause: the first of `causes`; null where no known cause fits.
     text: all that in a sentence or two, in English.
+    causes: every known cause that fits: retries_counted (an older vLLM counts each try), preemption_rereads,
+        prompt_logprobs (those requests' lookups are counted by one reading only), transferred (KV from a prefill node
+        counts as cached), elsewhere (requests that didn't go through the dashboard), partial_history, uncertain_copies.
     """
 
     window: Literal["last_request", "since_mark", "last_minute", "last_1000_requests", "lifetime"]
@@ -341,6 +426,7 @@ class ReadingsDifference:
     requests: int
     cause: str | None
     text: str
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +442,18 @@ class MetricsPoint:
     prompt_tokens: lifetime prompt tokens.
     generation_tokens: lifetime tokens generated.
     preemptions: lifetime preemptions.
+    cached_prompt_tokens: lifetime prompt tokens taken from any cache.
+    external_query_tokens: lifetime prompt tokens looked up in a KV connector; never to be added to query_tokens.
+    external_hit_tokens: lifetime prompt tokens that a KV connector gave.
+    lifetime_hit_ratio: the gauge of servers that count no tokens; never mixed with counters.
+    ttft_ms: mean time to first token since the point before, by the server's histogram.
+    tpot_ms: mean time per output token since the point before, likewise.
+    swapped: requests swapped out.
+    pool_blocks: blocks of the pool that can hold anything (the null block can't); basis counter.
+    held_blocks: blocks that running requests hold, cached or not; basis counter (the usage gauge).
+    cached_blocks: blocks that nobody holds and that can be reused; basis inferred (the mirror), a lower bound while
+        coverage isn't complete.
+    unwritten_blocks: the rest of the pool: never written, or freed without a hash; basis inferred.
     """
 
     at_ms: float
@@ -367,6 +465,17 @@ class MetricsPoint:
     prompt_tokens: float | None = None
     generation_tokens: float | None = None
     preemptions: float | None = None
+    cached_prompt_tokens: float | None = None
+    external_query_tokens: float | None = None
+    external_hit_tokens: float | None = None
+    lifetime_hit_ratio: float | None = None
+    ttft_ms: float | None = None
+    tpot_ms: float | None = None
+    swapped: float | None = None
+    pool_blocks: int | None = None
+    held_blocks: int | None = None
+    cached_blocks: int | None = None
+    unwritten_blocks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,12 @@ class KvBatch:
     """The server's own clock when it published, in seconds of the epoch; None where it isn't known."""
 
 
+StreamFault = Literal["not_enabled", "not_bound", "wrong_port", "wrong_topic", "rank_port", "unusable_address", "lost"]
+"""Why no events come: nothing publishes there; the publisher connects instead of binding; something else listens
+there; messages have other topics; another rank publishes on another port; the address can't be used; the connection
+was lost."""
+
+
 @dataclass(frozen=True, slots=True)
 class KvStreamState:
     """The subscription changed: connected, lost, or never there."""
@@ -91,6 +97,18 @@ class KvStreamState:
     """What is wrong and what to do; None where nothing is."""
     at_s: float
     replay_available: bool | None = None
+    fault: StreamFault | None = None
+    """Which of the closed list of faults it is, where the source could tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class KvDuplicate:
+    """A message came that was taken before, number and bytes; it was left out."""
+
+    server: ServerId
+    rank: Rank
+    seq: int
+    at_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +129,24 @@ class KvRestarted:
 
     server: ServerId
     rank: Rank
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class KvRanks:
+    """The data-parallel ranks whose events are looked for, all of them together."""
+
+    server: ServerId
+    ranks: tuple[Rank, ...]
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CacheReset:
+    """Somebody had the server empty its prefix cache, or put it to sleep, through the dashboard. The event stream says
+    so only with the server's next step."""
+
+    server: ServerId
     at_s: float
 
 
@@ -159,6 +195,19 @@ class EngineSample:
     """The gauge of servers that count no tokens (`gpu_prefix_cache_hit_rate`); never mixed with counters."""
     counters_created_s: float | None = None
     """When the query counter was made, in seconds since 1970: a later moment is another process."""
+    external_query_tokens: float | None = None
+    external_hit_tokens: float | None = None
+    """Of a KV connector. Older servers look the whole prompt up there, later ones what missed locally: these are never
+    added to the local counters."""
+    ttft_s_sum: float | None = None
+    ttft_count: float | None = None
+    tpot_s_sum: float | None = None
+    tpot_count: float | None = None
+    swapped: float | None = None
+    asleep: bool | None = None
+    """Whether it sleeps (`engine_sleep_state`): its cache was emptied then."""
+    block_bytes: int | None = None
+    """Memory of a block on each GPU, from the size of the cache and its number of blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +370,8 @@ class ScenarioStepped:
 
 
 Observation = (
-    KvBatch | KvStreamState | KvGap | KvRestarted | ServerProbed | MetricsSampled | MetricsFailed | Malformed
-    | RequestStarted | RequestHead | RequestFirstToken | RequestPromptTokens | RequestOutputTokens | RequestUsage
+    KvBatch | KvStreamState | KvDuplicate | KvGap | KvRestarted | KvRanks | CacheReset | ServerProbed | MetricsSampled
+    | MetricsFailed | Malformed | RequestStarted | RequestHead | RequestFirstToken | RequestPromptTokens
+    | RequestOutputTokens | RequestUsage
     | RequestEngineTimes | RequestEnded | ScenarioStepped
 )  # fmt: skip

@@ -42,12 +42,37 @@ TABLE = e.BlockTable(
 )
 STREAM = e.StreamHealth(
     rank=RANK, state="connected", coverage="complete", endpoint="tcp://127.0.0.1:5557", wire_form="map", last_seq=9,
-    last_batch_ms=AT_MS, batches=10, blocks_stored=41, blocks_removed=2, replay_available=True,
+    last_batch_ms=AT_MS, batches=10, blocks_stored=41, blocks_removed=2, replay_available=True, duplicates=1,
+    batches_per_s=0.4, blocks_per_s=1.5, since_ms=AT_MS - 60_000,
+    groups=(
+        e.CacheGroup(GroupIdx(0), "GPU", "full_attention", 32, blocks=5, copies=6, walked=True),
+        e.CacheGroup(GroupIdx(0), "CPU", "full_attention", 32, blocks=2, copies=2, walked=False),
+    ),
+)  # fmt: skip
+SILENT = e.StreamHealth(
+    rank=Rank(1), state="disconnected", coverage="none", endpoint="tcp://127.0.0.1:5558",
+    message="tcp://127.0.0.1:5558 was tried, and nothing publishes there.",
+    diagnosis=e.Notice(
+        "rank_port", "Rank 1 publishes on the port of rank 0 plus 1: nothing publishes at tcp://127.0.0.1:5558.",
+        {"endpoint": "tcp://127.0.0.1:5558", "rank": 1, "port": 5558},
+    ),
 )  # fmt: skip
 SERVER_RECORD = e.ServerRecord(
     id=SERVER, state="up", version="0.32.0", models=("smollm2-135m",), max_model_len=4096, block_size=32,
     num_gpu_blocks=1456, prefix_caching=True, usage_details=True, metrics_state="ok", metrics_at_ms=AT_MS,
-    streams=(STREAM,), forecasts=e.ForecastScore(12, 11, 0, dropped_blocks=0, unit_tokens=32), shared_blocks=8,
+    streams=(STREAM,),
+    forecasts=e.ForecastScore(12, 11, 0, dropped_blocks=0, unit_tokens=32, last_drift_tokens=0, drift_tokens=32),
+    shared_blocks=8, block_bytes=1_474_919, shared_bytes=11_799_352, saved_tokens=256, ranks_expected=1, ranks_heard=1,
+    asleep=False, not_exported=("lifetime_hit_ratio", "swapped"),
+)  # fmt: skip
+TROUBLED = e.ServerRecord(
+    id=ServerId("http://127.0.0.1:8001"), state="up", version="0.12.0", streams=(SILENT,), ranks_expected=2,
+    notices=(
+        e.Notice(
+            "prefix_below_block", "Prompts share at most 14 tokens, less than one block of 32: nothing can be reused.",
+            {"shared_tokens": 14, "block_size": 32},
+        ),
+    ),
 )  # fmt: skip
 BLOCKS = e.BlockColumns(
     server=SERVER, rank=RANK, block_size=32, event_seq=9, hash=HASHES, parent_row=(None, 0, 1, 2, 3),
@@ -66,17 +91,20 @@ DIFFERENCE = e.ReadingsDifference(
     cause="elsewhere",
     text="Over 1 request, the server's counters say 100 tokens more looked up than the responses' usage. "
     "The counters count requests, too, that didn't go through the dashboard.",
+    causes=("elsewhere",),
 )  # fmt: skip
 POINT = e.MetricsPoint(
     at_ms=AT_MS, running=1.0, waiting=0.0, kv_usage_ratio=0.004, query_tokens=506.0, hit_tokens=256.0,
     prompt_tokens=506.0, generation_tokens=24.0, preemptions=None,
+    cached_prompt_tokens=256.0, ttft_ms=34.0, tpot_ms=19.7, pool_blocks=1455, held_blocks=6, cached_blocks=5,
+    unwritten_blocks=1444,
 )  # fmt: skip
 SCENARIO = e.ScenarioState(step=2, steps=4, caption="The same prompt again: its blocks are reused.", running=True)
 
 EXAMPLES: tuple[e.Event, ...] = (
     e.Hello("prefixscope", "0.1.0", "5f3a", 20_000, demo=True, show_prompts=True),
     e.Snapshot(
-        servers=(SERVER_RECORD,),
+        servers=(SERVER_RECORD, TROUBLED),
         requests=(e.RequestSummary(FINISHED, TABLE), e.RequestSummary(FAILED, None)),
         blocks=(BLOCKS,),
         rates={SERVER: RATES},
