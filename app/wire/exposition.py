@@ -16,6 +16,10 @@ from prometheus_client.parser import text_string_to_metric_families as _text_fam
 
 from ..observations import EngineSample
 
+TIMES_PER_TOKEN = (
+    "vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds",
+    "vllm:request_time_per_output_token_seconds",
+)  # fmt: skip
 ALIASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("running", ("vllm:num_requests_running",)),
     ("waiting", ("vllm:num_requests_waiting",)),
@@ -27,16 +31,25 @@ ALIASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("generation_tokens", ("vllm:generation_tokens",)),
     ("preemptions", ("vllm:num_preemptions",)),
     ("lifetime_hit_ratio", ("vllm:gpu_prefix_cache_hit_rate",)),
+    ("external_query_tokens", ("vllm:external_prefix_cache_queries",)),
+    ("external_hit_tokens", ("vllm:external_prefix_cache_hits",)),
+    ("ttft_s_sum", ("vllm:time_to_first_token_seconds_sum",)),
+    ("ttft_count", ("vllm:time_to_first_token_seconds_count",)),
+    ("tpot_s_sum", tuple(f"{family}_sum" for family in TIMES_PER_TOKEN)),
+    ("tpot_count", tuple(f"{family}_count" for family in TIMES_PER_TOKEN)),
+    ("swapped", ("vllm:num_requests_swapped",)),
     ("counters_created_s", ("vllm:prefix_cache_queries_created", "vllm:gpu_prefix_cache_queries_created")),
 )
 """A field of EngineSample, and the names of its family, the current one first. Names of one concept are never summed:
 0.10 exports both of some. A counter may end in `_total` or not, and the colon may be an underscore."""
 
 CONFIG = "vllm:cache_config_info"
+SLEEP = "vllm:engine_sleep_state"
 _RATIOS = frozenset({"kv_usage_ratio", "lifetime_hit_ratio"})
 _LINES_A_STEP = 16
 MAX_ENGINES = 4096
-MAX_KNOWN_LINES = 50_000
+SLEEP_STATES = 3
+MAX_KNOWN_LABELS = 50_000
 _openmetrics_families: Callable[[str], Iterable[Metric]] = _openmetrics_parser  # untyped in its own package
 
 
@@ -57,8 +70,8 @@ class _Key(NamedTuple):
 
 
 KnownLabels = dict[str, dict[str, str]]
-"""Labels by the text of a line up to its value. Handed from one reading of a server to the next, it spares parsing
-them again: from then on a line costs a look-up and a number."""
+"""Labels by their text on the line, which an engine's families share: each is parsed once, and from then on a line
+costs a look-up and a number. Handed from one reading of a server to the next."""
 
 
 def read_page(page: bytes, content_type: str = "text/plain", known: KnownLabels | None = None) -> Exposition:
@@ -98,19 +111,26 @@ def page_steps(
                         if fields.get(concept) is None:
                             fields[concept] = _clean(concept, value)
                 yield
+    asleep: dict[str, bool] = {}
     configs: list[dict[str, str]] = []
-    config_name = CONFIG.replace(":", "_") if underscored else CONFIG
-    for line in _lines_of(page, config_name)[:MAX_ENGINES]:
-        samples, bad = parser.parse(config_name, [line])
-        malformed += bad
-        configs += [labels for labels, _value in samples]
-        yield
+    for family in (SLEEP, CONFIG):
+        name = family.replace(":", "_") if underscored else family
+        for line in _lines_of(page, name)[: MAX_ENGINES if family is CONFIG else MAX_ENGINES * SLEEP_STATES]:
+            samples, bad = parser.parse(name, [line])
+            malformed += bad
+            for labels, value in samples:
+                if family is CONFIG:
+                    configs.append(labels)
+                elif labels.get("sleep_state") == "awake":
+                    asleep[labels.get("engine") or "0"] = value == 0
+            yield
     if not values:
         values = {_Key(config.get("engine") or "0", None, ()): {} for config in configs}
     if _counts_blocks(page):
         for key, fields in values.items():
             _to_tokens(fields, _config_fields(key, configs).get("block_size"))
-    return Exposition(tuple(_sample(key, fields, configs) for key, fields in values.items()), malformed)
+    engines = tuple(_sample(key, fields, configs, asleep.get(key.engine)) for key, fields in values.items())
+    return Exposition(engines, malformed)
 
 
 def _lines_of(page: bytes, name: str) -> list[str]:
@@ -144,7 +164,7 @@ class _LineParser:
         unknown: list[int] = []
         for index, line in enumerate(lines):
             head, _, text = line.rpartition(" ")
-            labels = self._known.get(head)
+            labels = self._known.get(_behind_name(head, name))
             value = None if labels is None else _number(text)
             if labels is None or value is None:
                 unknown.append(index)
@@ -156,8 +176,8 @@ class _LineParser:
             read[index] = sample
             head, _, text = lines[index].rpartition(" ")
             # A last word after the labels alone is the value: no time stamp, no exemplar.
-            if sample and head.endswith("}") and " # " not in head and len(self._known) < MAX_KNOWN_LINES:
-                self._known[head] = sample[0]
+            if sample and head.endswith("}") and " # " not in head and len(self._known) < MAX_KNOWN_LABELS:
+                self._known[_behind_name(head, name)] = sample[0]
         samples = [sample for sample in read if sample is not None]
         return samples, len(lines) - len(samples)
 
@@ -193,6 +213,11 @@ class _LineParser:
         return [(sample.labels, sample.value) for family in families for sample in family.samples]
 
 
+def _behind_name(head: str, name: str) -> str:
+    """The labels' text of a line of the family `name`, which may end in `_total`."""
+    return head[len(name) :].removeprefix("_total")
+
+
 def _number(text: str) -> float | None:
     try:
         return float(text)
@@ -223,12 +248,14 @@ def _to_tokens(fields: dict[str, float | None], block_size: int | None) -> None:
         fields[concept] = None if blocks is None or block_size is None else blocks * block_size
 
 
-def _sample(key: _Key, fields: dict[str, float | None], configs: list[dict[str, str]]) -> EngineSample:
+def _sample(
+    key: _Key, fields: dict[str, float | None], configs: list[dict[str, str]], asleep: bool | None
+) -> EngineSample:
     engine = key.engine
     if key.others:
         engine += "{" + ",".join(f'{name}="{text}"' for name, text in key.others) + "}"
     readings: dict[str, Any] = fields | _config_fields(key, configs)
-    return EngineSample(engine, key.model_name, **readings)
+    return EngineSample(engine, key.model_name, asleep=asleep, **readings)
 
 
 def _config_fields(key: _Key, configs: list[dict[str, str]]) -> dict[str, Any]:
@@ -237,10 +264,19 @@ def _config_fields(key: _Key, configs: list[dict[str, str]]) -> dict[str, Any]:
             return {
                 "block_size": _count(config.get("block_size")),
                 "num_gpu_blocks": _count(config.get("num_gpu_blocks")),
+                "block_bytes": _block_bytes(config),
                 "prefix_caching": {"True": True, "False": False}.get(config.get("enable_prefix_caching", "")),
                 "hash_algo": _word(config.get("prefix_caching_hash_algo")),
             }
     return {}
+
+
+def _block_bytes(config: dict[str, str]) -> int | None:
+    """Memory of the cache by its blocks; None where somebody set another number of blocks than fits."""
+    memory, blocks = _count(config.get("kv_cache_memory_bytes")), _count(config.get("num_gpu_blocks"))
+    if memory is None or blocks is None or config.get("num_gpu_blocks_override", "None") != "None":
+        return None
+    return memory // blocks
 
 
 def _count(text: str | None) -> int | None:

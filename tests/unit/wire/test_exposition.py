@@ -80,8 +80,8 @@ def test_families_that_only_begin_alike_are_left_out() -> None:
         'vllm:prompt_tokens_by_source_total{engine="0",model_name="m",source="local_compute"} 5\n'
         f"vllm:prompt_tokens_cached_total{LABELS} 2\n"
         'vllm:prompt_tokens_cached_by_source_total{engine="0",model_name="m",source="device"} 99\n'
-        f"vllm:external_prefix_cache_hits_total{LABELS} 98\n"
-        f"vllm:request_time_per_output_token_seconds_sum{LABELS} 97\n"
+        f"vllm:external_prefix_cache_hits_rate{LABELS} 98\n"
+        f"vllm:request_time_per_output_token_seconds_bucket{LABELS} 97\n"
     )
     assert only(page) == EngineSample("0", "m", prompt_tokens=7.0, cached_prompt_tokens=2.0)
 
@@ -124,6 +124,53 @@ def test_config_is_handed_on_as_the_server_says_it() -> None:
 def test_config_alone_and_with_nothing_resolved() -> None:
     line = 'vllm:cache_config_info{block_size="None",num_gpu_blocks="None",enable_prefix_caching="False"} 1.0\n'
     assert only(line) == EngineSample("0", prefix_caching=False)
+
+
+def test_external_lookups_are_readings_of_their_own() -> None:
+    page = (
+        f"vllm:prefix_cache_queries_total{LABELS} 1000\nvllm:external_prefix_cache_queries_total{LABELS} 400\n"
+        f"vllm:prefix_cache_hits_total{LABELS} 600\nvllm:external_prefix_cache_hits_total{LABELS} 200\n"
+    )
+    sample = only(page)
+    assert (sample.query_tokens, sample.hit_tokens) == (1000, 600)
+    assert (sample.external_query_tokens, sample.external_hit_tokens) == (400, 200)
+
+
+@pytest.mark.parametrize(
+    "family", ["inter_token_latency_seconds", "time_per_output_token_seconds", "request_time_per_output_token_seconds"]
+)
+def test_times_per_token_under_every_name(family: str) -> None:
+    page = f'vllm:{family}_bucket{{engine="0",model_name="m",le="0.1"}} 9\n' + "".join(
+        f"vllm:{family}_{part}{LABELS} {value}\n" for part, value in (("sum", 3.0), ("count", 60.0))
+    )
+    assert only(page) == EngineSample("0", "m", tpot_s_sum=3.0, tpot_count=60.0)
+
+
+def test_what_a_release_no_longer_exports_is_none() -> None:
+    sample = only(f"vllm:num_requests_running{LABELS} 1\n")
+    assert (sample.swapped, sample.tpot_s_sum, sample.external_hit_tokens, sample.asleep) == (None,) * 4
+    assert only(f"vllm:num_requests_swapped{LABELS} 0\n").swapped == 0
+
+
+@pytest.mark.parametrize(("awake", "asleep"), [(1, False), (0, True)])
+def test_sleep_is_told_by_engine(awake: int, asleep: bool) -> None:
+    state = 'vllm:engine_sleep_state{{engine="1",model_name="m",sleep_state="{}"}} {}\n'
+    page = (
+        "".join(f'vllm:num_requests_running{{engine="{engine}",model_name="m"}} 1\n' for engine in (0, 1))
+        + state.format("awake", awake)
+        + state.format("discard_all", 1 - awake)
+        + state.format("weights_offloaded", 0)
+    )
+    assert [sample.asleep for sample in read_page(page.encode()).engines] == [None, asleep]
+
+
+@pytest.mark.parametrize(
+    ("memory", "override", "expected"),
+    [("1073741824", "None", 1474920), ("1073741824", "64", None), ("None", "None", None)],
+)
+def test_memory_of_a_block(memory: str, override: str, expected: int | None) -> None:
+    labels = f'kv_cache_memory_bytes="{memory}",num_gpu_blocks="728",num_gpu_blocks_override="{override}"'
+    assert only(f'vllm:cache_config_info{{{labels},engine="0"}} 1\n').block_bytes == expected
 
 
 @pytest.mark.parametrize("text", ["NaN", "+Inf", "-Inf"])
@@ -221,7 +268,8 @@ def test_recorded_values() -> None:
         EngineSample(
             "0", "smollm2-135m", running=0.0, waiting=0.0, kv_usage_ratio=0.0, query_tokens=2167.0, hit_tokens=1312.0,
             prompt_tokens=2167.0, cached_prompt_tokens=1312.0, generation_tokens=106.0, preemptions=0.0, block_size=32,
-            num_gpu_blocks=728, prefix_caching=True, hash_algo="sha256_cbor",
+            num_gpu_blocks=728, prefix_caching=True, hash_algo="sha256_cbor", ttft_s_sum=6.441424608230591,
+            ttft_count=15.0, block_bytes=1474920,
         )
     ]  # fmt: skip
     first, *_ = recorded("client_gone")
