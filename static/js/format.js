@@ -1,20 +1,16 @@
 /**
- * Numbers and times as text: the only place that says %, ms and what unknown looks like.
- * Every function takes null for "unknown" and answers an em dash, never 0. Pure.
+ * Numbers and times as text, in the page's language: the only place that says %, ms and what unknown looks like.
+ * Every function takes null for "unknown" and answers an em dash, never 0.
  */
 
-export const UNKNOWN = "—";
+import { UNKNOWN, count, known } from "./numerals.js";
+import { hasWords, t } from "./words.js";
+
+export { UNKNOWN, count };
 /** Plotly's tick format for shares: "50 %" is written there without the space. */
 export const RATIO_TICKS = ",.0%";
-
-const COUNT = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
-
-const known = (value) => typeof value === "number" && Number.isFinite(value);
-
-/** A whole number with thousands separators. */
-export function count(value) {
-  return known(value) ? COUNT.format(value) : UNKNOWN;
-}
+/** Plotly's suffix for an axis in milliseconds. */
+export const MS_TICKS = " ms";
 
 /** A ratio of 0 to 1 as text with at most one decimal; 99.96 % never rounds up to 100 %. */
 export function percent(ratio) {
@@ -22,31 +18,25 @@ export function percent(ratio) {
   const scaled = ratio * 100;
   let text = scaled.toFixed(scaled >= 99.95 && scaled < 100 ? 2 : 1);
   if (scaled < 100 && Number(text) === 100) text = "99.99";
-  return `${text.replace(/\.0+$/, "")} %`;
+  return t("unit.percent", { value: text.replace(/\.0+$/, "") });
 }
 
 /** Milliseconds as text with its unit: "0.7 ms", "43 ms", "1.27 s". */
 export function duration(ms) {
   if (!known(ms)) return UNKNOWN;
-  if (ms < 9.95) return `${ms.toFixed(1)} ms`;
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 10_000) return `${(ms / 1000).toFixed(2)} s`;
-  return `${(ms / 1000).toFixed(1)} s`;
+  if (ms < 9.95) return t("unit.ms", { value: ms.toFixed(1) });
+  if (ms < 999.5) return t("unit.ms", { value: Math.round(ms) });
+  return t("unit.s", { value: (ms / 1000).toFixed(ms < 9995 ? 2 : 1) });
 }
 
 /** How long ago `at_ms` was, in the coarsest sensible unit. */
 export function age(at_ms, now_ms) {
   if (!known(at_ms) || !known(now_ms)) return UNKNOWN;
   const seconds = Math.max(0, (now_ms - at_ms) / 1000);
-  if (seconds < 1.5) return "just now";
-  if (seconds < 90) return `${Math.round(seconds)} s ago`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
-  return `${Math.round(seconds / 3600)} h ago`;
-}
-
-/** "1 block", "13 blocks". */
-export function plural(value, noun, nouns = `${noun}s`) {
-  return `${count(value)} ${value === 1 ? noun : nouns}`;
+  if (seconds < 1.5) return t("age.now");
+  if (seconds < 90) return t("age.seconds", { n: Math.round(seconds) });
+  if (seconds < 5400) return t("age.minutes", { n: Math.round(seconds / 60) });
+  return t("age.hours", { n: Math.round(seconds / 3600) });
 }
 
 /** The first digits of a block hash. */
@@ -67,16 +57,7 @@ export function hostOf(url) {
 
 /** What the word of a `basis` means, in the page's words. */
 export function basisName(basis) {
-  return (
-    {
-      engine: "the server said so",
-      counter: "the server's counters",
-      usage: "the response's usage",
-      clock: "the dashboard's clock",
-      inferred: "inferred from hashes",
-      modelled: "modelled",
-    }[basis] ?? UNKNOWN
-  );
+  return hasWords(`basis.${basis}`) ? t(`basis.${basis}`) : UNKNOWN;
 }
 
 /** Text for Plotly's labels, which read a few HTML tags: shown as it is instead. */

@@ -23,8 +23,10 @@ import { createScenario } from "./views/scenario.js";
 import { createStrip } from "./views/strip.js";
 import { createTree } from "./views/tree.js";
 import { createTry } from "./views/try.js";
+import { LANGUAGES, firstLanguage, language, translate, useLanguage } from "./words.js";
 
 function start() {
+  speak(firstLanguage(remembered.get("language"), navigator.languages));
   const store = createStore();
   const effects = new Effects();
   const stillMotion = window.matchMedia("(prefers-reduced-motion: reduce)");
@@ -35,6 +37,12 @@ function start() {
     ui = change(ui, fields);
     document.body.dataset.link = ui.connection;
     frame.invalidate();
+  }
+
+  function switchLanguage() {
+    speak(language() === "en" ? "zh" : "en");
+    remembered.set("language", language());
+    set({ paint: ui.paint + 1 });
   }
 
   function repaint() {
@@ -66,8 +74,25 @@ function start() {
     onZoom: (zoom) => set({ zoom }),
     onWords: () => set({ words: !ui.words }),
   });
+  const focusOn = (selector) => () => document.querySelector(selector)?.focus();
+  const keys = createKeys({
+    store: remembered,
+    actions: {
+      try: focusOn("#system-prompt"),
+      requests: focusOn(".lane-list .lane"),
+      tree: focusOn("#tree-stage"),
+      cache: focusOn("#cache-stage"),
+      words: () => set({ words: !ui.words }),
+      unfold: () => set({ unfolded: !ui.unfolded }),
+      all: () => set({ zoom: null }),
+      theme: switchTheme,
+      projector: switchProjector,
+      language: switchLanguage,
+    },
+  });
   const views = [
-    createStrip({ onTheme: switchTheme }),
+    keys,
+    createStrip({ onTheme: switchTheme, onLanguage: switchLanguage }),
     createNotices(),
     createScenario({
       onStop: () => quietly(post("api/scenario/stop")),
@@ -100,21 +125,6 @@ function start() {
   });
 
   const link = listen({ store, position, set, getUi: () => ui, invalidate: () => frame.invalidate() });
-  const focusOn = (selector) => () => document.querySelector(selector)?.focus();
-  createKeys({
-    store: remembered,
-    actions: {
-      try: focusOn("#system-prompt"),
-      requests: focusOn(".lane-list .lane"),
-      tree: focusOn("#tree-stage"),
-      cache: focusOn("#cache-stage"),
-      words: () => set({ words: !ui.words }),
-      unfold: () => set({ unfolded: !ui.unfolded }),
-      all: () => set({ zoom: null }),
-      theme: switchTheme,
-      projector: switchProjector,
-    },
-  });
   stillMotion.addEventListener("change", () => set({ still: stillMotion.matches }));
   new MutationObserver(repaint).observe(document.documentElement, { attributeFilter: ["data-theme", "data-projector"] });
   new ResizeObserver(() => set({ paint: ui.paint + 1 })).observe(document.getElementById("main"));
@@ -137,7 +147,7 @@ function listen({ store, position, set, getUi, invalidate }) {
       try {
         event = decodeMessage(text);
       } catch (error) {
-        if (error.code === "version" && getUi().mismatch === null) set({ mismatch: `The dashboard sends ${error.message}.` });
+        if (error.code === "version" && getUi().mismatch === null) set({ mismatch: error.message });
         if (!noted.has(error.message)) console.info(`Left out: ${error.message}`);
         noted.add(error.message);
         return;
@@ -153,6 +163,13 @@ function listen({ store, position, set, getUi, invalidate }) {
 /** What the server told the page in its one JSON script tag. */
 function readConfig() {
   return JSON.parse(document.getElementById("config").textContent);
+}
+
+/** Puts the template's words into a language; the views follow when they are drawn. */
+function speak(tag) {
+  useLanguage(tag);
+  document.documentElement.lang = LANGUAGES[tag].lang;
+  translate(document);
 }
 
 function switchTheme() {

@@ -1,10 +1,10 @@
 /**
  * Figures and rows that views show, computed from the state. Pure; null where something isn't known, with a reason.
- * A figure is {value, ...parts, reason}: `reason` says why `value` is null.
+ * A figure is {value, ...parts, reason}: `reason` is why `value` is null, as a code that the catalogues word.
  */
 
 /** Keeps the last answer of `compute` for as long as the inputs that `keys` picks stay the same objects. */
-function remember(keys, compute) {
+export function remember(keys, compute) {
   let lastKeys = null;
   let last;
   return (...args) => {
@@ -96,9 +96,9 @@ export function rate(state, server, window, basis) {
 }
 
 function countersReason(server) {
-  if (server === null) return "no server yet";
-  if (server.metrics_state === "failed") return "the server's metrics can't be read";
-  return "the server's counters haven't been read yet";
+  if (server === null) return "no-server";
+  if (server.metrics_state === "failed") return "metrics-failed";
+  return "no-counters";
 }
 
 /** {value, hit, query, reason}: the server's own counters over its lifetime. */
@@ -109,7 +109,7 @@ export function lifetimeHitRate(state) {
   const { hit_tokens: hit, query_tokens: query } = reading;
   // From the very parts that stand under it, so that number and label can't part.
   const value = query > 0 ? hit / query : null;
-  return { value, hit, query, reason: value === null ? "no prompt was looked up yet" : null };
+  return { value, hit, query, reason: value === null ? "no-lookup" : null };
 }
 
 export function median(values) {
@@ -142,12 +142,12 @@ export const firstToken = remember(
 export function pool(state) {
   const server = primaryServer(state);
   const unknown = { total: null, resident: null, running: null, free: null, rest: null, evicted: false };
-  if (server === null) return { ...unknown, reason: "no server yet" };
+  if (server === null) return { ...unknown, reason: "no-server" };
   const streams = server.streams ?? [];
   const total = server.num_gpu_blocks === null ? null : server.num_gpu_blocks - 1;
   const heard = streams.some((stream) => stream.coverage !== "none" || stream.batches > 0);
   if (!heard && cachesOf(state, server.id).every((cache) => cache.blocks.size === 0)) {
-    return { ...unknown, total, reason: "no KV events from this server yet" };
+    return { ...unknown, total, reason: "no-events" };
   }
   const held = runningHashes(state);
   let resident = 0;

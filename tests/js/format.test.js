@@ -25,14 +25,13 @@ test("times change their unit where it helps", () => {
   assert.equal(format.duration(0.72), "0.7 ms");
   assert.equal(format.duration(9.96), "10 ms");
   assert.equal(format.duration(43.4), "43 ms");
+  assert.equal(format.duration(999.6), "1.00 s");
   assert.equal(format.duration(1274), "1.27 s");
   assert.equal(format.duration(12_740), "12.7 s");
 });
 
 test("names", () => {
   assert.equal(format.count(12006), "12,006");
-  assert.equal(format.plural(1, "block"), "1 block");
-  assert.equal(format.plural(13, "block"), "13 blocks");
   assert.equal(format.requestName("r-8"), "#8");
   assert.equal(format.requestName("r-00012"), "#12");
   assert.equal(format.requestName("abcdef"), "#cdef");

@@ -2,10 +2,11 @@
 
 import { byId, setAttribute, setHidden, setText } from "../dom.js";
 import { throttle } from "../frame.js";
-import { count, plural } from "../format.js";
+import { count } from "../format.js";
 import { CELL_FILLS, CELL_INKS } from "../palette.js";
 import { chooseCapacity, emptyPlacement, gridShape, placeAll, updatePlacement } from "../placement.js";
 import { CELL, cachesOf, cellState, holdersByHash, pool, primaryServer, residentBlocks, runningHashes } from "../selectors.js";
+import { t } from "../words.js";
 import { createOverlay } from "./cache_overlay.js";
 
 const NO_BLOCKS = new Map();
@@ -105,14 +106,14 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
   function drawLegend(tally, parts) {
     for (const name of ["single", "few", "many", "running"]) setText(counts[name], count(parts.reason ? null : tally[CELL[name]]));
     setText(counts.rest, count(parts.rest));
-    setText(counts["rest-name"], parts.evicted ? "empty" : "never written");
+    setText(counts["rest-name"], t(parts.evicted ? "cache.empty" : "cache.fresh"));
     const hidden = parts.total === null ? 0 : parts.total - placement.capacity;
     const scale = byId("cache-scale");
     if (parts.reason) setText(scale, "");
-    else if (hidden > 0) setText(scale, `Drawn: ${count(placement.capacity)} of the pool's ${plural(parts.total, "block")}; the other ${count(hidden)} hold nothing.`);
-    else setText(scale, `Drawn: all ${plural(placement.capacity, "block")} of the pool.`);
+    else if (hidden > 0) setText(scale, t("cache.drawn-some", { drawn: placement.capacity, blocks: t("unit.blocks", { n: parts.total }), hidden }));
+    else setText(scale, t("cache.drawn-all", { blocks: t("unit.blocks", { n: placement.capacity }) }));
     setHidden(whole, parts.total === null || parts.total <= 64 || Boolean(parts.reason));
-    setText(whole, hidden > 0 ? "Show the whole pool" : "Zoom in on what is cached");
+    setText(whole, t(hidden > 0 ? "cache.whole" : "cache.zoom"));
     setAttribute(stage, "data-resident", parts.resident);
   }
 
@@ -139,7 +140,7 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
       drawLegend(tally, parts);
       const emptyNote = byId("cache-empty");
       setHidden(emptyNote, parts.reason === null);
-      setText(emptyNote, parts.reason === null ? "" : `Nothing to draw: ${parts.reason}.`);
+      setText(emptyNote, parts.reason === null ? "" : t("cache.nothing", { reason: t(`reason.${parts.reason}`) }));
       setHidden(plot, parts.reason !== null);
       drawn.inputs = inputs;
       drawn.picture = now;

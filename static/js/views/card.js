@@ -1,19 +1,13 @@
 /** The card of the block that is pointed at: its text and who shares it. Fetched on demand, kept for a while. */
 
 import { byId, make, setHidden } from "../dom.js";
-import { age, basisName, count, plural, requestName, shortHash } from "../format.js";
+import { age, basisName, count, requestName, shortHash } from "../format.js";
 import { holdersByHash, sharedBy } from "../selectors.js";
 import { cacheKey } from "../store.js";
+import { hasWords, t } from "../words.js";
 
 const MAX_CARDS = 500;
 const DELAY_MS = 90;
-const STATES = {
-  reused: "reused from the cache",
-  computed: "computed for this request",
-  partial: "partial tail, never cached",
-  decode: "filled by the answer",
-  pending: "not known yet",
-};
 
 /** What a focus is about, as a key for its card. */
 const keyOf = (focus) => (focus.hash !== null ? `${focus.server}|${focus.rank}|${focus.hash}` : `${focus.request}|${focus.index}`);
@@ -50,7 +44,7 @@ export function createCard({ loader }) {
   return (state, ui) => {
     const { focus } = ui;
     const answer = focus === null ? null : loader.get(focus);
-    const inputs = [focus, answer, state.requests, state.caches];
+    const inputs = [focus, answer, state.requests, state.caches, ui.paint];
     if (inputs.every((input, i) => input === drawn[i])) return null;
     drawn = inputs;
     setHidden(card, focus === null);
@@ -66,17 +60,18 @@ function content(state, focus, answer) {
   const resident = state.caches[cacheKey(focus.server, focus.rank)]?.blocks.get(focus.hash) ?? null;
   const block = answer?.block ?? null;
   const position = focus.index ?? resident?.depth ?? block?.depth ?? null;
-  const title = position === null ? "A block" : `Block ${count(position + 1)}`;
-  const state_ = focus.state ? `, ${STATES[focus.state] ?? focus.state}` : "";
-  return [make("h3", {}, title + state_), blockText(answer), facts(state, { focus, table, resident, block })];
+  const title = position === null ? t("card.a-block") : t("card.block", { n: position + 1 });
+  return [make("h3", {}, focus.state ? t("card.titled", { block: title, state: stateWords(focus.state) }) : title), blockText(answer), facts(state, { focus, table, resident, block })];
 }
+
+const stateWords = (state) => (hasWords(`card.${state}`) ? t(`card.${state}`) : state);
 
 function blockText(answer) {
   const quiet = (text) => make("p", { class: "block-text", "data-quiet": true }, text);
-  if (answer === null) return quiet("reading its text …");
+  if (answer === null) return quiet(t("card.reading"));
   if (answer.error !== null) return quiet(answer.error);
-  if (answer.block.text_hidden) return quiet("The text of this request isn't shown.");
-  if (answer.block.text === null || answer.block.text === undefined) return quiet("Its text isn't known.");
+  if (answer.block.text_hidden) return quiet(t("card.hidden"));
+  if (answer.block.text === null || answer.block.text === undefined) return quiet(t("card.unknown"));
   return make("p", { class: "block-text", dir: "auto" }, answer.block.text);
 }
 
@@ -86,14 +81,16 @@ function facts(state, { focus, table, resident, block }) {
   const held = block?.tokens;
   const tokens = Array.isArray(held) ? held.length : (held ?? (focus.index === null ? resident?.tokens : table?.tokens[focus.index]));
   const hash = focus.hash ?? block?.hash ?? null;
-  fact("tokens", count(tokens ?? null));
-  if (hash !== null) fact("hash", shortHash(hash));
-  if (hash !== null) fact("shared by", sharers(state, hash, resident));
+  fact(t("card.tokens"), count(tokens ?? null));
+  if (hash !== null) fact(t("card.hash"), shortHash(hash));
+  if (hash !== null) fact(t("card.shared-by"), sharers(state, hash, resident));
   if (resident !== null) {
-    fact("reused", plural(resident.reuses, "time"));
-    fact("stored", `${age(resident.stored_ms, state.at_ms)}${resident.copies > 1 ? `, ${count(resident.copies)} copies` : ""}`);
-  } else if (hash !== null) fact("in the cache", "no longer, or not known");
-  if (table?.basis) fact("known from", basisName(table.basis));
+    fact(t("card.times"), t("unit.times", { n: resident.reuses }));
+    const stored = age(resident.stored_ms, state.at_ms);
+    const copies = t("unit.copies", { n: resident.copies });
+    fact(t("card.stored"), resident.copies > 1 ? t("card.stored-copies", { age: stored, copies }) : stored);
+  } else if (hash !== null) fact(t("card.in-cache"), t("card.no-longer"));
+  if (table?.basis) fact(t("card.known-from"), basisName(table.basis));
   return list;
 }
 
@@ -101,9 +98,10 @@ function sharers(state, hash, resident) {
   const holders = holdersByHash(state);
   const ids = holders.get(hash) ?? [];
   const total = resident === null ? ids.length : sharedBy(resident, holders);
-  if (total === 0) return "no request kept here";
-  const names = ids.slice(0, 6).map(requestName).join(" ");
-  return `${plural(total, "request")}${ids.length > 0 ? `: ${names}${total > 6 ? " …" : ""}` : ""}`;
+  if (total === 0) return t("card.no-sharers");
+  const requests = t("unit.requests", { n: total });
+  const names = `${ids.slice(0, 6).map(requestName).join(" ")}${total > 6 ? " …" : ""}`;
+  return ids.length > 0 ? t("card.sharers", { requests, names }) : requests;
 }
 
 function moveTo(card, { x, y }) {

@@ -1,9 +1,10 @@
 /** The three Plotly charts. Each is redrawn at most four times a second, and only when what it shows has changed. */
 
 import { byId, setAttribute, setHidden } from "../dom.js";
-import { RATIO_TICKS, UNKNOWN, count, hoverTitle, percent, plural, requestName } from "../format.js";
+import { RATIO_TICKS, UNKNOWN, hoverTitle, percent, requestName } from "../format.js";
 import { throttle } from "../frame.js";
 import { hitRateSeries, primaryServer, tokenSeries } from "../selectors.js";
+import { t } from "../words.js";
 import { buildFirstToken, createFirstTokenSwitch } from "./first_token_chart.js";
 
 const INTERVAL_MS = 250;
@@ -70,7 +71,7 @@ function buildRate(state, palette) {
       hovertemplate: "%{x|%H:%M:%S} · %{text}<extra></extra>", text: points.map((point) => percent(point.ratio)),
     })),
     empty: known.length === 0,
-    label: `Hit rate of the last minute: ${last === null ? UNKNOWN : percent(last.ratio)}`,
+    label: t("charts.rate-label", { rate: last === null ? UNKNOWN : percent(last.ratio) }),
     layout: {
       xaxis: { type: "date", nticks: 3, tickangle: 0, tickformat: "%H:%M:%S", range: rateRange(series) },
       yaxis: { range: [0, 1.04], tickformat: RATIO_TICKS, tickvals: [0, 0.25, 0.5, 0.75, 1] },
@@ -100,7 +101,7 @@ function buildTokens(state, palette) {
   const x = bars.map((_, i) => i);
   const bar = (name, values, marker) => ({
     type: "bar", name, x, y: values, marker: { line: { width: 0 }, ...marker },
-    text: bars.map((entry, i) => `${hoverTitle(entry)}<br>${count(values[i])} ${name}`),
+    text: bars.map((entry, i) => `${hoverTitle(entry)}<br>${t(`charts.tokens-${name}`, { n: values[i] })}`),
     textposition: "none",
     hovertemplate: "%{text}<extra></extra>",
   });
@@ -114,10 +115,10 @@ function buildTokens(state, palette) {
         color: palette.computed,
         pattern: { shape: "/", size: 6, solidity: 0.32, fgcolor: palette["computed-ink"], fillmode: "replace", bgcolor: palette.computed },
       }),
-      bar("not known", bars.map((entry) => entry.unknown), { color: palette.pending }),
+      bar("unknown", bars.map((entry) => entry.unknown), { color: palette.pending }),
     ],
     empty: bars.length === 0,
-    label: bars.length === 0 ? "No request yet" : `Prompt tokens of ${plural(bars.length, "request")}: ${count(sum("reused"))} reused, ${count(sum("computed"))} computed`,
+    label: bars.length === 0 ? t("charts.no-request") : t("charts.tokens-label", { requests: t("unit.requests", { n: bars.length }), reused: sum("reused"), computed: sum("computed") }),
     layout: {
       barmode: "stack", bargap: 0.25,
       xaxis: { tickangle: 0, tickvals: ticked, ticktext: ticked.map((i) => requestName(bars[i].id)), range: [-0.7, Math.max(5, bars.length - 1) + 0.7] },

@@ -3,6 +3,7 @@
 import { byId, setAttribute, setStyle, setText } from "../dom.js";
 import { UNKNOWN, count, duration, percent } from "../format.js";
 import { firstToken, lifetimeHitRate, pool, primaryServer } from "../selectors.js";
+import { t } from "../words.js";
 
 const parts = (id) =>
   Object.fromEntries([...byId(id).querySelectorAll("[data-part]")].map((node) => [node.dataset.part, node]));
@@ -16,8 +17,8 @@ export function createFigures() {
   const poolParts = parts("figure-pool");
   let drawn = [];
 
-  return (state) => {
-    const inputs = [state.rates, state.servers, state.requests, state.caches];
+  return (state, ui) => {
+    const inputs = [state.rates, state.servers, state.requests, state.caches, ui.paint];
     if (inputs.every((input, i) => input === drawn[i])) return null;
     drawn = inputs;
     drawHitRate(lifetimeHitRate(state));
@@ -31,14 +32,14 @@ export function createFigures() {
     setShare(hitRate.meter, value);
     setText(
       hitRate.source,
-      reason ?? `${count(hit)} of ${count(query)} prompt tokens · since the server started · its counters`,
+      reason === null ? t("figures.hit-source", { hit, query }) : t(`reason.${reason}`),
     );
     setText(tokens.value, value === null ? UNKNOWN : count(hit));
     setShare(tokens.meter, value);
     setAttribute(tokens.meter.parentElement, "data-empty", value === null);
     setText(
       tokens.source,
-      reason ?? `${count(query - hit)} of ${count(query)} were computed · since the server started · its counters`,
+      reason === null ? t("figures.reused-source", { computed: query - hit, query }) : t(`reason.${reason}`),
     );
   }
 
@@ -48,23 +49,20 @@ export function createFigures() {
     const longest = Math.max(warm.value ?? 0, cold.value ?? 0) || 1;
     setShare(ttft["warm-bar"], (warm.value ?? 0) / longest);
     setShare(ttft["cold-bar"], (cold.value ?? 0) / longest);
-    const clock = server?.embedded ? "our clock, modelled timing" : "our clock";
+    const clock = t(server?.embedded ? "figures.clock-modelled" : "figures.clock");
     const known = warm.n + cold.n > 0;
     setText(
       ttft.source,
-      known ? `medians of ${count(warm.n)} warm and ${count(cold.n)} cold requests kept here · ${clock}` : "no streamed request has finished yet",
+      known ? t("figures.ttft-source", { warm: warm.n, cold: cold.n, clock }) : t("figures.no-finished"),
     );
   }
 
   function drawPool({ total, resident, running, free, rest, evicted, reason }) {
     setText(poolParts.value, count(resident));
-    setText(poolParts.unit, total === null ? "blocks cached" : `of ${count(total)} blocks cached`);
+    setText(poolParts.unit, total === null ? t("figures.cached") : t("figures.cached-of", { total }));
     setShare(poolParts.running, total ? (running ?? 0) / total : 0);
     setShare(poolParts.free, total ? (free ?? 0) / total : 0);
-    const empty = evicted ? "empty" : "never written";
-    setText(
-      poolParts.source,
-      reason ?? `${count(running)} running · ${count(free)} cached and free · ${count(rest)} ${empty} · now, from KV events`,
-    );
+    const known = t(evicted ? "figures.pool-evicted" : "figures.pool-fresh", { running, free, rest });
+    setText(poolParts.source, reason === null ? known : t(`reason.${reason}`));
   }
 }

@@ -1,25 +1,27 @@
 /** The keys of the page, in one table: what the `?` sheet lists is what they do. */
 
-import { byId, make, setAttribute } from "../dom.js";
+import { byId, make, setAttribute, setChildren } from "../dom.js";
+import { t } from "../words.js";
 
-/** Single keys; `what` follows "Press … to". */
+/** Single keys and what each does; its words are the catalogues' `keys.ACTION`, which follow "Press … to". */
 export const KEYS = [
-  { key: "?", action: "sheet", what: "show or hide this sheet" },
-  { key: "t", action: "try", what: "write in “Try it”" },
-  { key: "r", action: "requests", what: "go to the requests" },
-  { key: "x", action: "tree", what: "go to the prefix tree" },
-  { key: "c", action: "cache", what: "go to the cache" },
-  { key: "w", action: "words", what: "show or hide words in the tree" },
-  { key: "u", action: "unfold", what: "fold or unfold long prompts" },
-  { key: "a", action: "all", what: "show the whole tree again" },
-  { key: "d", action: "theme", what: "switch between light and dark" },
-  { key: "p", action: "projector", what: "make everything larger, for a projector" },
+  { key: "?", action: "sheet" },
+  { key: "t", action: "try" },
+  { key: "r", action: "requests" },
+  { key: "x", action: "tree" },
+  { key: "c", action: "cache" },
+  { key: "w", action: "words" },
+  { key: "u", action: "unfold" },
+  { key: "a", action: "all" },
+  { key: "d", action: "theme" },
+  { key: "p", action: "projector" },
+  { key: "l", action: "language" },
 ];
 
 const WITHIN = [
-  ["← → ↑ ↓", "move within requests, tree and cache; each block shows its card"],
-  ["Enter", "zoom in on a branch of the tree, or out again"],
-  ["Esc", "close the card or this sheet, zoom out"],
+  { key: "← → ↑ ↓", action: "arrows" },
+  { key: "Enter", action: "enter" },
+  { key: "Esc", action: "escape" },
 ];
 
 /** The action that a key press asks for, or null: none while text is written or with a modifier held. Pure. */
@@ -31,12 +33,12 @@ export function actionOf({ key, ctrlKey = false, metaKey = false, altKey = false
   return enabled || found === "sheet" ? found : null;
 }
 
+/** Listens, and answers the view of the sheet. */
 export function createKeys({ actions, store }) {
   const sheet = byId("keys");
   const toggle = byId("keys-on");
   const button = byId("keys-button");
   toggle.checked = store.get("keys") !== "off";
-  byId("keys-list").append(...KEYS.map(({ key, what }) => row(key, what)), ...WITHIN.map(([key, what]) => row(key, what)));
   const run = { ...actions, sheet: () => (sheet.open ? sheet.close() : sheet.showModal()) };
   button.addEventListener("click", run.sheet);
   byId("keys-close").addEventListener("click", () => sheet.close());
@@ -51,6 +53,12 @@ export function createKeys({ actions, store }) {
     run[action]();
   });
   setAttribute(button, "aria-haspopup", "dialog");
+  let paint = null;
+  return (_, ui) => {
+    if (ui.paint !== paint) setChildren(byId("keys-list"), [...KEYS, ...WITHIN].map(row));
+    paint = ui.paint;
+    return null;
+  };
 }
 
-const row = (key, what) => make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, what));
+const row = ({ key, action }) => make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, t(`keys.${action}`)));

@@ -1,10 +1,10 @@
 /** Draws one request's blocks on a canvas: what a lane looks like, and nothing of where its data come from. */
 
 import { runsOf, spanOf } from "../axis.js";
-import { count, plural } from "../format.js";
+import { count } from "../format.js";
+import { t } from "../words.js";
 
 const RADIUS = 2.5;
-const WORDS = { reused: "reused", computed: "computed", decode: "answered", pending: "pending", partial: "partial" };
 
 /**
  * scene: {request, table, axis, height, palette, focusHash, focusIndex, effects, now, still}; focusHash: the block lit
@@ -85,7 +85,8 @@ function writeOnFold(context, scene, run, x) {
   context.textBaseline = "middle";
   const room = scene.axis.fold - 6;
   const number = run.to - run.from;
-  const texts = [`${plural(number, "block")} ${WORDS[run.state]}`, `${count(number)} ${WORDS[run.state]}`, `×${count(number)}`];
+  const said = (blocks) => t(`fold.${run.state}`, { blocks });
+  const texts = [said(t("unit.blocks", { n: number })), said(number), `×${count(number)}`];
   // Where the bar is hatched, the shorter text leaves some of the hatch to be seen.
   const wanted = run.state === "reused" ? texts : texts.slice(1);
   const text = wanted.find((candidate) => context.measureText(candidate).width <= room) ?? texts[2];

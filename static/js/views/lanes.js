@@ -2,38 +2,31 @@
 
 import { indexAt, spanOf, ticksOf } from "../axis.js";
 import { byId, make, setAttribute, setChildren, setHidden, setStyle, setText } from "../dom.js";
-import { UNKNOWN, clip, count, duration, plural, requestName } from "../format.js";
+import { UNKNOWN, clip, duration, requestName } from "../format.js";
 import { isRunning, primaryServer, requestRows, warmth } from "../selectors.js";
+import { hasWords, t } from "../words.js";
 import { drawLane } from "./lane_canvas.js";
 
 export const MAX_LANES = 40;
 const NO_TABLE = { hash: [], tokens: [], state: [] };
 
-const OUTCOMES = {
-  client_gone: "client left",
-  http_error: "error",
-  stream_error: "error",
-  empty: "no answer",
-  truncated: "cut off",
-  timed_out: "timed out",
-  server_gone: "server gone",
-};
-
 /** "12 of 13", or what came instead. Pure. */
 export function countText(record) {
   if (record.outcome !== null && record.outcome !== "ok") {
-    return record.outcome === "http_error" && record.status ? `error ${record.status}` : OUTCOMES[record.outcome];
+    if (record.outcome === "http_error" && record.status) return t("outcome.http_status", { status: String(record.status) });
+    return hasWords(`outcome.${record.outcome}`) ? t(`outcome.${record.outcome}`) : record.outcome;
   }
   if (record.prompt_blocks === null) return isRunning(record) ? "…" : UNKNOWN;
-  return `${count(record.reused_blocks)} of ${count(record.prompt_blocks)}`;
+  return t("lanes.count", { reused: record.reused_blocks, blocks: record.prompt_blocks });
 }
 
 /** What a screen reader says of a lane. Pure. */
 export function laneLabel(record) {
-  const name = `Request ${requestName(record.id)}${record.label ? `, ${record.label}` : ""}`;
-  if (isRunning(record)) return `${name}: running`;
-  if (record.outcome !== "ok") return `${name}: ${countText(record)}`;
-  return `${name}: ${countText(record)} blocks reused, first token after ${duration(record.ttft_ms)}`;
+  const { id, label } = record;
+  const name = label ? t("lanes.label-named", { name: requestName(id), label }) : t("lanes.label", { name: requestName(id) });
+  if (isRunning(record)) return t("lanes.label-running", { name });
+  if (record.outcome !== "ok") return t("lanes.label-failed", { name, what: countText(record) });
+  return t("lanes.label-done", { name, count: countText(record), time: duration(record.ttft_ms) });
 }
 
 export function createLanes({ shared, effects, getPalette, setFocus, onUnfold }) {
@@ -107,7 +100,7 @@ export function createLanes({ shared, effects, getPalette, setFocus, onUnfold })
   function drawText(row, record, longest) {
     const [number, label] = row.name.children;
     setText(number, requestName(record.id));
-    setText(label, clip(record.label ?? (record.origin === "client" ? "another client" : record.endpoint), 60));
+    setText(label, clip(record.label ?? (record.origin === "client" ? t("lanes.other-client") : record.endpoint), 60));
     setAttribute(row.name, "title", record.error ?? record.label);
     setText(row.counted, countText(record));
     setText(row.ms, duration(record.ttft_ms));
@@ -155,21 +148,21 @@ export function createLanes({ shared, effects, getPalette, setFocus, onUnfold })
     const nodes = shown.map(({ record, table }) => {
       let row = rows.get(record.id);
       if (!row) rows.set(record.id, (row = build(record.id)));
-      if (row.record !== record || drawn.longest !== longest) drawText(row, record, longest);
+      if (row.record !== record || drawn.longest !== longest || drawn.paint !== ui.paint) drawText(row, record, longest);
       Object.assign(row, { record, table: table ?? NO_TABLE });
       return row.node;
     });
     nodes.forEach((node, i) => setAttribute(node, "tabindex", i === 0 ? "0" : "-1"));
     setChildren(list, nodes);
-    drawn.longest = longest;
+    Object.assign(drawn, { longest, paint: ui.paint });
     drawTicks(64);
     setHidden(empty, shown.length > 0);
     setHidden(axisRow, shown.length === 0);
     const foldable = ui.unfolded || axis.segments.some((segment) => segment.kind === "fold");
     setHidden(unfold, !foldable);
-    setText(unfold, ui.unfolded ? "fold" : "unfold");
+    setText(unfold, t(ui.unfolded ? "lanes.fold" : "lanes.unfold"));
     const size = primaryServer(state)?.block_size ?? null;
-    setText(byId("lanes-block"), size === null ? "a block of its prompt" : `a block of ${plural(size, "token")}`);
+    setText(byId("lanes-block"), size === null ? t("lanes.block") : t("lanes.block-of", { tokens: t("unit.tokens", { n: size }) }));
   }
 
   return (state, ui, now) => {

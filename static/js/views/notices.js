@@ -3,30 +3,32 @@
 import { byId, make, setChildren } from "../dom.js";
 import { hostOf } from "../format.js";
 import { primaryServer } from "../selectors.js";
+import { t } from "../words.js";
 
 const KV_EVENTS_FLAG =
   `--kv-events-config '{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5557",` +
   `"replay_endpoint":"tcp://*:5558","topic":"kv-events"}'`;
 
-const TITLES = {
-  down: "doesn't answer",
-  not_vllm: "isn't a vLLM server",
-  unauthorized: "refuses the key",
-};
+const FAULTS = ["down", "not_vllm", "unauthorized"];
 
 /** What the page has to say about the server: [{key, tone, title, text, flag}], worst first. Pure. */
 export function noticesFor(server, ui) {
   const notices = [];
   if (ui.mismatch) {
-    notices.push({ key: "mismatch", tone: "error", title: "This page is older than the dashboard", text: `${ui.mismatch} Reload the page.` });
+    notices.push({
+      key: "mismatch",
+      tone: "error",
+      title: t("notices.mismatch.title"),
+      text: t("notices.mismatch.text", { what: ui.mismatch }),
+    });
   }
   if (server === null) return notices;
-  if (TITLES[server.state]) {
+  if (FAULTS.includes(server.state)) {
     notices.push({
       key: "server",
       tone: "error",
-      title: `${hostOf(server.id)} ${TITLES[server.state]}`,
-      text: server.message ?? "The page goes on by itself as soon as it does.",
+      title: t(`notices.${server.state}`, { host: hostOf(server.id) }),
+      text: server.message ?? t("notices.goes-on"),
     });
     return notices;
   }
@@ -34,8 +36,8 @@ export function noticesFor(server, ui) {
     notices.push({
       key: "caching",
       tone: "warn",
-      title: "Prefix caching is off on this server",
-      text: "Every prompt is computed in full. Start vLLM with",
+      title: t("notices.caching.title"),
+      text: t("notices.caching.text"),
       flag: "--enable-prefix-caching",
     });
   }
@@ -45,8 +47,8 @@ export function noticesFor(server, ui) {
     notices.push({
       key: "events",
       tone: "warn",
-      title: stream.state === "silent" ? "No KV events, although prompts flow" : "No KV events from this server",
-      text: stream.message?.replace(`Start vLLM with ${KV_EVENTS_FLAG}`, "Start vLLM with the flag below") ?? "Without them there are no block tables, no cache picture and no forecast; figures from counters and usage stay right. Start vLLM with",
+      title: t(stream.state === "silent" ? "notices.events.silent" : "notices.events.title"),
+      text: stream.message?.replace(`Start vLLM with ${KV_EVENTS_FLAG}`, t("notices.flag-below")) ?? t("notices.events.text"),
       flag: KV_EVENTS_FLAG,
     });
   }
@@ -54,8 +56,8 @@ export function noticesFor(server, ui) {
     notices.push({
       key: "usage",
       tone: "warn",
-      title: "Responses don't say how many tokens were cached",
-      text: "Without it the tokens reused by each request are inferred or unknown. Start vLLM with",
+      title: t("notices.usage.title"),
+      text: t("notices.usage.text"),
       flag: "--enable-prompt-tokens-details",
     });
   }
@@ -63,8 +65,8 @@ export function noticesFor(server, ui) {
     notices.push({
       key: "metrics",
       tone: "warn",
-      title: "The server's metrics can't be read",
-      text: server.metrics_message ?? "Hit rates and pool usage are unknown until they can.",
+      title: t("notices.metrics.title"),
+      text: server.metrics_message ?? t("notices.metrics.text"),
     });
   }
   return notices;
@@ -86,13 +88,13 @@ export function createNotices() {
 function build({ key, tone, title, text, flag }) {
   const node = make("article", { class: `notice notice-${tone}`, "data-notice": key }, make("h3", {}, title), make("p", {}, text));
   if (flag) {
-    const copy = make("button", { type: "button" }, "Copy");
+    const copy = make("button", { type: "button" }, t("notices.copy"));
     copy.addEventListener("click", async () => {
       try {
         await navigator.clipboard.writeText(flag);
-        copy.textContent = "Copied";
+        copy.textContent = t("notices.copied");
       } catch {
-        copy.textContent = "Select it by hand";
+        copy.textContent = t("notices.by-hand");
       }
     });
     node.append(make("div", { class: "flag" }, make("code", {}, flag), copy));

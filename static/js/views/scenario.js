@@ -1,6 +1,7 @@
 /** The demo's caption: what happens just now, step n of m, and the way out: any click. */
 
 import { byId, make, setAttribute, setChildren, setHidden, setText } from "../dom.js";
+import { t } from "../words.js";
 
 export function createScenario({ onStop, onStart }) {
   const root = byId("scenario");
@@ -8,7 +9,7 @@ export function createScenario({ onStop, onStart }) {
   const number = byId("scenario-count");
   const caption = byId("scenario-caption");
   const button = byId("scenario-stop");
-  let drawn;
+  let drawn = [];
   let running = false;
 
   /** The button itself decides by what it says; a click elsewhere only ever stops. */
@@ -21,10 +22,10 @@ export function createScenario({ onStop, onStart }) {
     if (running) onStop();
   });
 
-  return (state) => {
+  return (state, ui) => {
     const { scenario } = state;
-    if (scenario === drawn) return null;
-    drawn = scenario;
+    if (scenario === drawn[0] && ui.paint === drawn[1]) return null;
+    drawn = [scenario, ui.paint];
     running = scenario?.running ?? false;
     setHidden(root, scenario === null);
     if (scenario === null) return null;
@@ -35,10 +36,11 @@ export function createScenario({ onStop, onStart }) {
         make("li", { "data-done": i + 1 < scenario.step, "data-now": i + 1 === scenario.step }),
       ),
     );
-    const step = scenario.step > 0 ? `${scenario.step} of ${scenario.steps}` : "starting";
-    setText(number, running ? `Demo, step ${step}` : "");
+    setText(number, running ? stepWords(scenario) : "");
     setText(caption, scenario.caption);
-    setText(button, running ? "Stop and try it yourself" : "Play the demo again");
+    setText(button, t(running ? "scenario.stop" : "scenario.again"));
     return null;
   };
 }
+
+const stepWords = ({ step, steps }) => (step > 0 ? t("scenario.step", { step, steps }) : t("scenario.starting"));

@@ -1,39 +1,38 @@
 /** The strip: what server this is, what it can tell, and whether the page hears it. */
 
 import { byId, make, setAttribute, setChildren, setText } from "../dom.js";
-import { count, hostOf, plural } from "../format.js";
+import { hostOf } from "../format.js";
 import { primaryServer } from "../selectors.js";
+import { LANGUAGES, language, t } from "../words.js";
 
-const STATE_WORDS = {
-  up: ["good", "up"],
-  down: ["bad", "not reachable"],
-  not_vllm: ["bad", "not a vLLM server"],
-  unauthorized: ["bad", "key refused"],
-  unknown: ["wait", "not reached yet"],
-};
+/** How the page marks a server's state, and its own link to the dashboard. */
+const STATE_TONES = { up: "good", down: "bad", not_vllm: "bad", unauthorized: "bad", unknown: "wait" };
+const LINK_TONES = { live: "good", connecting: "wait", lost: "bad" };
 
 /** {tone, text} for the event streams of a server, the worst of them first. */
 export function streamSummary(server, gaps) {
   const streams = server.streams ?? [];
-  if (streams.length === 0) return { tone: "wait", text: "no KV events yet" };
+  if (streams.length === 0) return { tone: "wait", text: t("strip.events.none") };
   const off = streams.find((stream) => stream.state === "off" || stream.state === "disconnected");
-  if (off) return { tone: "bad", text: off.state === "off" ? "KV events off" : "KV events disconnected" };
+  if (off) return { tone: "bad", text: t(`strip.events.${off.state}`) };
   const silent = streams.find((stream) => stream.state === "silent");
-  if (silent) return { tone: "bad", text: "KV events silent" };
-  if (streams.some((stream) => stream.state === "connecting")) return { tone: "wait", text: "KV events connecting" };
+  if (silent) return { tone: "bad", text: t("strip.events.silent") };
+  if (streams.some((stream) => stream.state === "connecting")) return { tone: "wait", text: t("strip.events.connecting") };
   const lost = streams.reduce((sum, stream) => sum + stream.lost, 0);
   const missed = streams.reduce((sum, stream) => sum + stream.gaps, 0);
-  if (gaps > 0) return { tone: "wait", text: "events: recovering a gap" };
-  if (lost > 0) return { tone: "wait", text: `events live · ${count(lost)} lost` };
-  return { tone: "good", text: `events live · ${plural(missed, "gap")}` };
+  if (gaps > 0) return { tone: "wait", text: t("strip.events.recovering") };
+  if (lost > 0) return { tone: "wait", text: t("strip.events.lost", { n: lost }) };
+  return { tone: "good", text: t("strip.events.live", { gaps: t("unit.gaps", { n: missed }) }) };
 }
 
-export function createStrip({ onTheme }) {
+export function createStrip({ onTheme, onLanguage }) {
   const chips = byId("chips");
   const link = byId("link-state");
   const linkText = link.lastElementChild;
   const made = new Map();
   byId("theme-switch").addEventListener("click", onTheme);
+  const other = byId("language-switch");
+  other.addEventListener("click", onLanguage);
 
   function chip(key, { tone = null, strong = "", text = "", title = null }) {
     let node = made.get(key);
@@ -55,35 +54,36 @@ export function createStrip({ onTheme }) {
   let drawn = [];
   return (state, ui) => {
     const server = primaryServer(state);
-    const inputs = [server, state.gaps, ui.connection, ui.mismatch];
+    const inputs = [server, state.gaps, ui.connection, ui.mismatch, ui.paint];
     if (inputs.every((input, i) => input === drawn[i])) return null;
     drawn = inputs;
-    const words = { live: ["good", "live"], connecting: ["wait", "connecting"], lost: ["bad", "connection lost, trying again"] };
-    const [tone, text] = words[ui.connection];
-    setAttribute(link, "data-tone", tone);
-    setText(linkText, text);
+    const [, { lang, short }] = Object.entries(LANGUAGES).find(([tag]) => tag !== language());
+    setText(other, short);
+    setAttribute(other, "lang", lang);
+    setAttribute(link, "data-tone", LINK_TONES[ui.connection]);
+    setText(linkText, t(`strip.${ui.connection}`));
     if (server === null) return null;
-    const [stateTone, stateWord] = STATE_WORDS[server.state] ?? STATE_WORDS.unknown;
+    const known = Object.hasOwn(STATE_TONES, server.state) ? server.state : "unknown";
+    const stateWord = t(`strip.state.${known}`);
     const nodes = [
       chip("server", {
-        tone: stateTone,
-        strong: server.version ? `${server.embedded ? "as vLLM" : "vLLM"} ${server.version}` : stateWord,
+        tone: STATE_TONES[known],
+        strong: versionWords(server) ?? stateWord,
         text: hostOf(server.id),
-        title: `${server.id}: ${stateWord}`,
+        title: t("strip.server-title", { id: server.id, state: stateWord }),
       }),
     ];
     if (server.models.length > 0) nodes.push(chip("model", { text: server.models[0], title: server.models.join(", ") }));
-    const size = server.block_size === null ? "" : `blocks of ${plural(server.block_size, "token")}`;
-    if (server.num_gpu_blocks !== null) nodes.push(chip("pool", { text: `${count(server.num_gpu_blocks)} ${size || "blocks"}` }));
-    else if (size) nodes.push(chip("pool", { text: size }));
+    const { block_size: size, num_gpu_blocks: blocks } = server;
+    if (size !== null || blocks !== null) nodes.push(chip("pool", { text: poolWords(size, blocks) }));
     const stream = streamSummary(server, Object.keys(state.gaps).length);
     nodes.push(chip("events", { tone: stream.tone, text: stream.text, title: streamTitle(server) }));
     if (server.embedded) {
       nodes.push(
         chip("embedded", {
           tone: "badge",
-          text: "embedded engine: exact block accounting, modelled timing",
-          title: server.profile ? `Timing profile ${server.profile}` : null,
+          text: t("strip.embedded"),
+          title: server.profile ? t("strip.profile", { name: server.profile }) : null,
         }),
       );
     }
@@ -92,8 +92,19 @@ export function createStrip({ onTheme }) {
   };
 }
 
+function versionWords({ version, embedded }) {
+  if (!version) return null;
+  return embedded ? t("strip.as-vllm", { version }) : `vLLM ${version}`;
+}
+
+function poolWords(size, blocks) {
+  if (size === null) return t("unit.blocks", { n: blocks });
+  return blocks === null ? t("strip.block-size", { n: size }) : t("strip.pool", { blocks, n: size });
+}
+
 function streamTitle(server) {
-  return (server.streams ?? [])
-    .map((s) => `rank ${s.rank}: ${s.state}, picture ${s.coverage}, ${count(s.batches)} batches, ${count(s.lost)} lost, ${count(s.malformed)} malformed`)
-    .join("\n");
+  const lines = (server.streams ?? []).map(({ rank, state, coverage, batches, lost, malformed }) =>
+    t("strip.events.title", { rank, state, coverage, batches, lost, malformed }),
+  );
+  return lines.join("\n");
 }

@@ -5,11 +5,11 @@
 
 import { indexAt } from "../axis.js";
 import { byId, make, setAttribute, setChildren, setHidden, setStyle, setText } from "../dom.js";
-import { count, plural } from "../format.js";
 import { throttle } from "../frame.js";
 import { createGhosts } from "../ghosts.js";
 import { holdersByHash, pool, primaryServer, residentBlocks, runningHashes } from "../selectors.js";
 import { buildTree, edgesOf, fitTree, pathTo, rowAt } from "../tree_layout.js";
+import { t } from "../words.js";
 import { drawTree, drawTreeEffects, drawTreeFocus, spanOfRun } from "./tree_canvas.js";
 
 const INTERVAL_MS = 250;
@@ -145,20 +145,20 @@ export function createTree({ shared, effects, getPalette, setFocus, words, onZoo
       return node;
     };
     const text = (row, content) => place(make("li", { dir: "auto" }, content), row);
-    setChildren(byId("tree-names"), roots.map((row) => text(row, found.has(row.run) ? `“${found.get(row.run)}”` : nameOf(row.run))));
-    setChildren(sizes, roots.map((row) => text(row, row.run.gone_ms === null ? plural(row.run.total, "block") : "evicted")));
+    setChildren(byId("tree-names"), roots.map((row) => text(row, found.has(row.run) ? t("tree.quoted", { words: found.get(row.run) }) : nameOf(row.run))));
+    setChildren(sizes, roots.map((row) => text(row, row.run.gone_ms === null ? t("unit.blocks", { n: row.run.total }) : t("tree.evicted"))));
     drawCrumbs();
     const parts = pool(state);
     const empty = byId("tree-empty");
     setHidden(empty, fitted.rows.length > 0);
-    setText(empty, parts.reason === null ? "Nothing is cached yet." : `Nothing to draw: ${parts.reason}.`);
+    setText(empty, parts.reason === null ? t("tree.empty") : t("cache.nothing", { reason: t(`reason.${parts.reason}`) }));
     setText(byId("tree-foot"), leftOut(tree, fitted, zoom));
     setAttribute(stage, "aria-label", stageLabel(tree, fitted));
     setAttribute(stage, "data-chains", fitted.chains);
     setAttribute(stage, "data-runs", fitted.rows.length);
     const button = byId("tree-words");
     setHidden(button, fitted.rows.length === 0);
-    setText(button, ui.words ? "hide words" : "show words");
+    setText(button, t(ui.words ? "tree.hide-words" : "tree.show-words"));
   }
 
   function drawCrumbs() {
@@ -175,7 +175,7 @@ export function createTree({ shared, effects, getPalette, setFocus, words, onZoo
     };
     const crumbs = path.map((run, i) => crumb(rangeOf(run), run.hashes[0], i === path.length - 1));
     if (crumbs.length > 4) crumbs.splice(1, crumbs.length - 3, make("li", {}, "…"));
-    return setChildren(nav.firstElementChild, [crumb("All chains", null, false), ...crumbs]);
+    return setChildren(nav.firstElementChild, [crumb(t("tree.all"), null, false), ...crumbs]);
   }
 
   function askWords(ui) {
@@ -222,29 +222,34 @@ export function createTree({ shared, effects, getPalette, setFocus, words, onZoo
 
 /** "3 requests" that share a tree's trunk. Pure. */
 export function nameOf(run) {
-  return run.share === 0 ? "older requests" : plural(run.share, "request");
+  return run.share === 0 ? t("tree.older") : t("unit.requests", { n: run.share });
 }
 
 /** "blocks 15–17", 1-based as in sentences. Pure. */
 export function rangeOf(run) {
   const first = run.depth + 1;
   const last = run.depth + run.hashes.length;
-  return first === last ? `block ${count(first)}` : `blocks ${count(first)}–${count(last)}`;
+  return first === last ? t("tree.range-one", { first }) : t("tree.range", { first, last });
 }
 
 /** What isn't drawn, or "". Pure. */
 export function leftOut(tree, fitted, zoom) {
   if (fitted.rows.length === 0) return "";
-  if (zoom !== null) return `Zoomed in on ${rangeOf(zoom)} and what follows: ${plural(zoom.total, "block")}.`;
+  if (zoom !== null) return t("tree.zoomed", { range: rangeOf(zoom), blocks: t("unit.blocks", { n: zoom.total }) });
   if (fitted.chains >= tree.chains) return "";
-  const blocks = tree.blocks - fitted.blocks;
-  return `Drawn: the largest ${count(fitted.chains)} of ${plural(tree.chains, "chain")}; ${plural(blocks, "block")} in the other ${count(tree.chains - fitted.chains)}.`;
+  const blocks = t("unit.blocks", { n: tree.blocks - fitted.blocks });
+  const chains = t("unit.chains", { n: tree.chains });
+  return t("tree.left-out", { drawn: fitted.chains, chains, blocks, others: tree.chains - fitted.chains });
 }
 
 /** What a screen reader says of it. Pure. */
 export function stageLabel(tree, fitted) {
-  if (fitted.rows.length === 0) return "Prefix tree: nothing is cached";
+  if (fitted.rows.length === 0) return t("tree.label-empty");
   const [largest] = [...tree.roots].sort((a, b) => b.share * b.hashes.length - a.share * a.hashes.length);
-  const trunk = `the largest begins with ${plural(largest.hashes.length, "block")} shared by ${plural(largest.share, "request")}`;
-  return `Prefix tree: ${plural(tree.chains, "chain")} in ${plural(tree.roots.length, "tree")}; ${trunk}. Arrow keys move between runs, Enter zooms.`;
+  return t("tree.label", {
+    chains: t("unit.chains", { n: tree.chains }),
+    trees: t("unit.trees", { n: tree.roots.length }),
+    blocks: t("unit.blocks", { n: largest.hashes.length }),
+    requests: t("unit.requests", { n: largest.share }),
+  });
 }

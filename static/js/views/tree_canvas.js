@@ -1,10 +1,11 @@
 /** Draws the prefix tree on a canvas: what it looks like, and nothing of where its data come from. */
 
 import { spanOf } from "../axis.js";
-import { age, count, plural, requestName } from "../format.js";
+import { age, count, requestName } from "../format.js";
 import { FADE_MS } from "../ghosts.js";
 import { CELL_FILLS, CELL_INKS } from "../palette.js";
 import { shareState } from "../selectors.js";
+import { t } from "../words.js";
 
 const RADIUS = 3;
 
@@ -75,10 +76,10 @@ function drawBlocks(context, axis, run, box) {
 
 /** How many blocks and requests, or the words that it begins with. */
 function writeInside(context, scene, run, box, ink) {
-  const blocks = plural(run.hashes.length, "block");
-  const sharing = run.share > 1 ? `${blocks} · shared by ${count(run.share)}` : blocks;
+  const blocks = t("unit.blocks", { n: run.hashes.length });
+  const sharing = run.share > 1 ? t("tree.shared-by", { blocks, n: run.share }) : blocks;
   const words = scene.words.get(run);
-  const texts = [...(words ? [`${blocks} · “${words}”`] : []), sharing, blocks, count(run.hashes.length)];
+  const texts = [...(words ? [t("tree.with-words", { blocks, words })] : []), sharing, blocks, count(run.hashes.length)];
   context.font = `600 ${(box.height >= 13 * scene.palette.scale ? 11 : 10) * scene.palette.scale}px ${scene.palette.font}`;
   context.textAlign = "left";
   context.textBaseline = "middle";
@@ -123,7 +124,7 @@ function drawNote(context, scene, { run, height }, box, span) {
   if (height < 9 * palette.scale) return;
   const x = box.x + box.width + 7;
   if (x > scene.width - 24) return;
-  const texts = run.gone_ms === null ? names(scene, run, span) : [`evicted ${age(run.gone_ms, scene.now)}`, "evicted"];
+  const texts = run.gone_ms === null ? names(scene, run, span) : [t("tree.evicted-ago", { age: age(run.gone_ms, scene.now) }), t("tree.evicted")];
   context.font = `${(height >= 13 * palette.scale ? 11 : 9.5) * palette.scale}px ${palette.font}`;
   context.textAlign = "left";
   context.textBaseline = "middle";
@@ -143,15 +144,15 @@ function drawHidden(context, scene, { run, y, height, hidden, rest }, box) {
   context.textBaseline = "middle";
   context.fillStyle = scene.palette.muted;
   context.globalAlpha = scene.lit !== null && !scene.lit.has(run) ? 0.5 : 1;
-  context.fillText(`+${plural(hidden, "branch", "branches")}`, box.x + box.width + 7, y + height - rest / 2);
+  context.fillText(`+${t("unit.branches", { n: hidden })}`, box.x + box.width + 7, y + height - rest / 2);
   context.globalAlpha = 1;
 }
 
 function names(scene, run, span) {
   const ids = scene.holders.get(run.hashes.at(-1)) ?? [];
-  const more = span.cut > 0 ? [`+${plural(span.cut, "block")} →`] : [];
-  const hidden = run.children.length > 0 ? [`+${plural(run.children.length, "branch", "branches")}`] : [];
-  if (run.share === 0) return [...hidden, ...more, "of older requests", ""];
+  const more = span.cut > 0 ? [`+${t("unit.blocks", { n: span.cut })} →`] : [];
+  const hidden = run.children.length > 0 ? [`+${t("unit.branches", { n: run.children.length })}`] : [];
+  if (run.share === 0) return [...hidden, ...more, t("tree.of-older"), ""];
   const listed = (n) => `${ids.slice(0, n).map(requestName).join(" ")}${run.share > n ? ` +${count(run.share - n)}` : ""}`;
   return [...hidden, ...more, ...(ids.length > 0 ? [listed(5), listed(3), listed(1)] : [])];
 }

@@ -2,9 +2,10 @@
 
 import { changeEnd, changeStart, isBusy } from "../composer.js";
 import { byId, make, setAttribute, setChildren, setHidden, setStyle, setText } from "../dom.js";
-import { UNKNOWN, duration, plural } from "../format.js";
+import { UNKNOWN, duration } from "../format.js";
 import { PRESETS, presetById } from "../presets.js";
 import { primaryServer, warmth } from "../selectors.js";
+import { t, verdictWords } from "../words.js";
 
 export function createTry({ composer, getState }) {
   const system = byId("system-prompt");
@@ -38,8 +39,6 @@ export function createTry({ composer, getState }) {
     questions = chosen.questions;
     question.value = questions[0];
     setChildren(byId("questions"), questions.map((text) => make("option", { value: text })));
-    setAttribute(byId("send-all"), "aria-label", `Send all ${questions.length} questions`);
-    setText(byId("send-all"), `All ${questions.length} questions`);
   }
 
   function send(texts) {
@@ -51,13 +50,15 @@ export function createTry({ composer, getState }) {
   let drawn = [];
   return (state, ui) => {
     const server = primaryServer(state);
-    const inputs = [server, state.requests, ui.run];
+    const inputs = [server, state.requests, ui.run, ui.paint, questions];
     if (inputs.every((input, i) => input === drawn[i])) return null;
     drawn = inputs;
+    setAttribute(buttons[2], "aria-label", t("try.send-all-label", { n: questions.length }));
+    setText(buttons[2], t("try.send-all", { n: questions.length }));
     const ready = server !== null && server.models.length > 0;
     for (const button of buttons) {
       setAttribute(button, "disabled", !ready || isBusy(ui.run));
-      setAttribute(button, "title", ready ? null : "There is no model to send to yet.");
+      setAttribute(button, "title", ready ? null : t("try.no-model"));
     }
     setHidden(stop, !isBusy(ui.run));
     setHidden(buttons[2], isBusy(ui.run));
@@ -102,20 +103,20 @@ function createOutcome() {
 }
 
 function progress(run) {
-  const which = run.total > 1 ? `${run.index + 1} of ${run.total}: ` : "";
-  const phase = { waiting: "waiting for the first token …", streaming: "answering …", done: "done", stopped: "stopped", failed: "failed" }[run.phase];
-  return `${which}${run.question} · ${phase}`;
+  const { index, total, question } = run;
+  const phase = t(`try.phase.${run.phase}`);
+  return total > 1 ? t("try.of", { index: index + 1, total, question, phase }) : t("try.only", { question, phase });
 }
 
 /** What to say of the last request of a run: {text, detail, tone}. The wording of a verdict is the dashboard's. */
 export function sentence(run, record) {
-  if (run.phase === "failed") return { text: "That didn't work.", detail: run.error, tone: "failed" };
+  if (run.phase === "failed") return { text: t("try.failed"), detail: run.error, tone: "failed" };
   if (record?.verdict) {
-    return { text: record.verdict.text, detail: record.verdict.detail, tone: warmth(record) ?? "none" };
+    return { ...verdictWords(record.verdict), tone: warmth(record) ?? "none" };
   }
-  if (run.phase === "stopped") return { text: "Stopped.", detail: null, tone: "none" };
+  if (run.phase === "stopped") return { text: t("try.stopped"), detail: null, tone: "none" };
   if (isBusy(run)) return { text: "…", detail: null, tone: "none" };
-  return { text: "The answer is there; its numbers aren't yet.", detail: null, tone: "none" };
+  return { text: t("try.no-numbers"), detail: null, tone: "none" };
 }
 
 function runRow(record, index, records) {
@@ -123,7 +124,7 @@ function runRow(record, index, records) {
   const bar = make("span", { class: "bar" });
   const known = record !== null && record.ttft_ms !== null;
   setStyle(bar, "width", `${known ? Math.max(1, (100 * record.ttft_ms) / longest) : 0}%`);
-  const blocks = record?.prompt_blocks ? `${record.reused_blocks ?? UNKNOWN} of ${plural(record.prompt_blocks, "block")} reused` : null;
+  const blocks = record?.prompt_blocks ? t("try.row-blocks", { reused: record.reused_blocks, n: record.prompt_blocks }) : null;
   return make(
     "li",
     { "data-warmth": record ? warmth(record) : null, title: blocks },
