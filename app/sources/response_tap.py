@@ -19,9 +19,11 @@ from ..observations import (
     RequestPromptTokens,
     RequestUsage,
 )
-from ..wire.chat_chunks import ANSWER, EngineTimes, Said, Usage, read_body, read_error, read_event
+from ..wire.chat_chunks import read_body, read_error, read_event
 from ..wire.plain_tokens import PlainTokens
+from ..wire.said import ANSWER, Said
 from ..wire.sse import SseDecoder
+from ..wire.usage import EngineTimes, Usage
 
 OUTPUT_TOKENS_EVERY_S = 0.1
 MAX_MARKS = 10

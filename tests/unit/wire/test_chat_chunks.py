@@ -6,19 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.wire.chat_chunks import (
-    ANSWER,
-    DONE,
-    MAX_REASON_CHARS,
-    MAX_TOKEN_COUNT,
-    NOTHING,
-    REASONING,
-    Said,
-    Usage,
-    read_body,
-    read_error,
-    read_event,
-)  # fmt: skip
+from app.wire.chat_chunks import read_body, read_error, read_event
+from app.wire.chat_frames import MAX_REASON_CHARS
+from app.wire.said import ANSWER, DONE, NOTHING, REASONING, Said
+from app.wire.usage import MAX_TOKEN_COUNT, Usage
 
 
 def chat(**delta: object) -> bytes:
@@ -34,6 +25,8 @@ def chat(**delta: object) -> bytes:
         (b'{"choices":[{"delta":{"content":"\\ud83d"}}]}', ANSWER),
         (b'{"error":{"message":"half \\ud83d"}}', Said(error="half ?")),
         (chat(content=None), NOTHING),
+        (chat(content=[{"type": "text", "text": "A"}]), ANSWER),
+        (chat(content=[{"type": "text", "text": ""}, "x", None]), NOTHING),
         (chat(reasoning="Okay"), REASONING),
         (chat(content=None, reasoning_content="x"), REASONING),
         (chat(refusal="No."), ANSWER),
@@ -76,6 +69,20 @@ def test_what_counts_as_a_token(data: bytes, said: Said) -> None:
 
 def test_reasoning_and_answer_in_one_event() -> None:
     assert read_event(chat(content="a", reasoning="b")) == Said(answer=True, reasoning=True)
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ([{"index": 1, "delta": {"content": "A"}}], Said(answer=True, choices=(1,))),
+        ([{"index": 1, "text": "A"}, {"index": 0, "text": "B"}], Said(answer=True, choices=(1, 0))),
+        ([{"index": 1, "text": ""}, {"index": 0, "text": "B"}], ANSWER),
+        ([{"index": "1", "text": "B"}], ANSWER),
+        ([{"text": "B"}], ANSWER),
+    ],
+)
+def test_which_choices_had_text(choices: object, said: Said) -> None:
+    assert read_event(json.dumps({"choices": choices}).encode()) == said
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.wire.chat_chunks import ANSWER, read_event
+from app.wire.chat_chunks import read_event
 from app.wire.plain_tokens import PlainTokens
+from app.wire.said import ANSWER
 from app.wire.sse import SseDecoder
 
 
