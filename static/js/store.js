@@ -21,6 +21,9 @@ export function initialState() {
     requests: {},
     caches: {},
     rates: {},
+    /** By server: readings that disagree, and what the rates were as they changed, oldest first. */
+    differences: {},
+    rateLog: {},
     metrics: {},
     gaps: {},
     scenario: null,
@@ -92,6 +95,8 @@ const HANDLERS = {
       kept.map(({ record, block_table }) => [record.id, { record, table: block_table ?? null }]),
     );
     draft.rates = { ...data.rates };
+    draft.differences = { ...data.differences };
+    draft.rateLog = Object.fromEntries(Object.entries(data.rates).map(([server, rates]) => [server, [{ at_ms: event.at_ms, rates }]]));
     draft.metrics = Object.fromEntries(
       Object.entries(data.metrics).map(([server, points]) => [server, points.slice(-MAX_METRICS)]),
     );
@@ -166,7 +171,11 @@ const HANDLERS = {
   },
 
   "hit_rate.updated"(draft, event, owned) {
-    own(draft, owned, "rates")[event.server] = event.data.rates;
+    const { rates, differences } = event.data;
+    own(draft, owned, "rates")[event.server] = rates;
+    own(draft, owned, "differences")[event.server] = differences ?? [];
+    const log = own(draft, owned, "rateLog");
+    log[event.server] = [...(log[event.server] ?? []).slice(-(MAX_METRICS - 1)), { at_ms: event.at_ms, rates }];
   },
 
   "server.changed"(draft, event, owned) {
