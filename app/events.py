@@ -35,12 +35,21 @@ class Verdict:
     text: the sentence, in English.
     detail: a second, smaller sentence: why, or what to change; null where there is nothing to add.
     params: the numbers and words of the sentence by name, for other languages.
+    translations: [text, detail] by language code: zh (Simplified Chinese).
+    others: codes of causes that hold as well; `code`, or params.loss of a part that missed, is the first that explains
+        the loss.
+    basis: where the cause is read from; null where nothing is known of it.
+    anchor: name of its explanation: why-<code>.
     """
 
     code: str
     text: str
     detail: str | None = None
     params: dict[str, int | float | str | None] = field(default_factory=dict)
+    translations: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
+    basis: Basis | None = None
+    anchor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,35 @@ class Notice:
     code: str
     text: str
     params: dict[str, int | float | str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstTokenParts:
+    """What a time to first token is made of. The parts that aren't null add up to ttft_ms.
+
+    front_ms: to the response's head, by the dashboard's clock: network, and what the server does before it queues the
+        request (its template, its tokenizer); null where that can't be told from what follows.
+    queue_ms: in the server's waiting queue, by its own clock.
+    prefill_ms: from there to the first token, by the server's own clock: prefill, and the first decode with it.
+    rest_ms: what none of these names.
+    """
+
+    front_ms: float | None = None
+    queue_ms: float | None = None
+    prefill_ms: float | None = None
+    rest_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenGaps:
+    """Pauses between arrivals of content within one response. Tokens that come together are one arrival.
+
+    upper_ms: upper edges, each included, in milliseconds.
+    counts: pauses up to each edge and above the one before; one more count for those above the last edge.
+    """
+
+    upper_ms: tuple[int, ...]
+    counts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +120,23 @@ class RequestRecord:
     prompt_blocks: blocks of the prompt, the partial tail included ("of M blocks").
     reusable_blocks: at most this many can be reused: floor((prompt_tokens - 1) / block_size).
     reused_blocks: blocks taken from the prefix cache ("N of M").
-    ttft_ms: time to first token by the dashboard's clock; null for calls that are not streamed.
+    ttft_ms: time to first token by the dashboard's clock, from the last byte sent to the server: the first text of an
+        answer or of reasoning, refusal or piece of a tool call; null for calls that are not streamed, and for answers
+        without any, as of an end mark alone.
     answer_ttft_ms: time to the first token of the answer, where reasoning came before it.
-    engine_ttft_ms: time to first token by the server's own clock.
+    choice_ttft_ms: ttft_ms of each answer, where several were asked for; null for one without text.
+    engine_ttft_ms: time to first token by the server's own clock, which starts after queue_ms.
     queue_ms: time in the server's waiting queue.
+    ttft_parts: what ttft_ms is made of.
+    token_gaps: pauses between tokens.
+    upload_ms: time that the client took to send its request, before ttft_ms starts.
+    proxy_ms: time from there to when the server had it: the dashboard's own, and what a connection takes.
+    head_ms: time to the response's status and headers, by the dashboard's clock.
+    client_wait_ms: how long the response waited for the client to take it; part of e2e_ms.
     e2e_ms: time to the end of the response, by the dashboard's clock.
     salted: whether the request carries a cache salt.
     cold: whether the page made that salt, to be sure of a cold start.
+    transferred: its KV cache came from a prefill node: its cached_tokens are no prefix hit, and count in no hit rate.
     reference_id: the request to compare this one's first-token time with: cold, and of about the same length.
     reference_ttft_ms: that request's ttft_ms.
     verdict: one sentence; null until there is enough to say.
@@ -118,11 +166,19 @@ class RequestRecord:
     reused_blocks: int | None = None
     ttft_ms: float | None = None
     answer_ttft_ms: float | None = None
+    choice_ttft_ms: tuple[float | None, ...] | None = None
     engine_ttft_ms: float | None = None
     queue_ms: float | None = None
+    ttft_parts: FirstTokenParts | None = None
+    token_gaps: TokenGaps | None = None
+    upload_ms: float | None = None
+    proxy_ms: float | None = None
+    head_ms: float | None = None
+    client_wait_ms: float | None = None
     e2e_ms: float | None = None
     salted: bool = False
     cold: bool = False
+    transferred: bool = False
     reference_id: RequestId | None = None
     reference_ttft_ms: float | None = None
     verdict: Verdict | None = None
@@ -243,8 +299,8 @@ class StreamHealth:
     replay_available: whether the replay socket answers; null until tried.
     diagnosis: why no events come, once that was noticed: not_enabled, not_bound (the publisher connects instead of
         binding), wrong_port, wrong_topic, rank_port (data-parallel rank r publishes on port + r), unusable_address,
-        lost, or unexplained (connected, and none of them is sure); params: endpoint, rank, port, topic, found. Null
-        while events come or nothing is wrong.
+        lost, or unexplained (connected, and none of them is sure); params: endpoint, rank. Null while events come or
+        nothing is wrong.
     duplicates: messages that came again, and were left out.
     batches_per_s: batches applied a second, over the last ten seconds; null until known.
     blocks_per_s: blocks stored or removed a second, over the last ten seconds; null until known.
@@ -318,6 +374,7 @@ class ServerRecord:
     message: what is wrong and what to do; null while all is well.
     version: vLLM's version.
     models: names it serves.
+    adapters: those of them that are LoRA adapters.
     max_model_len: longest context in tokens.
     embedded: it is PrefixScope's embedded engine: exact block accounting, modelled timing.
     profile: the embedded engine's timing profile.
@@ -345,8 +402,8 @@ class ServerRecord:
         empty before the first reading.
     notices: counter_contradicts_latency (params hit_tokens, query_tokens, cold_ttft_ms, warm_ttft_ms, ttft_ratio),
         clear_storm (clears, seconds, cached_tokens), prefix_below_block (shared_tokens, block_size),
-        tries_counted (query_tokens, prompt_tokens), exporters_alternate, connector_silent (external_hit_tokens),
-        unit_is_no_block (scheduler_unit, block_size).
+        no_shared_prefix (block_size), tries_counted (query_tokens, prompt_tokens), exporters_alternate,
+        connector_silent (external_hit_tokens), unit_is_no_block (scheduler_unit, block_size).
     """
 
     id: ServerId
@@ -354,6 +411,7 @@ class ServerRecord:
     message: str | None = None
     version: str | None = None
     models: tuple[str, ...] = ()
+    adapters: tuple[str, ...] = ()
     max_model_len: int | None = None
     embedded: bool = False
     profile: str | None = None

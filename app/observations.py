@@ -169,6 +169,8 @@ class ServerProbed:
     """It names itself as PrefixScope's embedded engine in `/version`."""
     profile: str | None = None
     """The embedded engine's timing profile."""
+    adapters: tuple[str, ...] = ()
+    """Those of `models` that are LoRA adapters of another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +237,7 @@ class Malformed:
     """Bytes that could not be decoded. Counted and shown; nothing else follows from it."""
 
     server: ServerId
-    source: Literal["kv", "metrics", "sse"]
+    source: Literal["kv", "metrics", "sse", "tokenize"]
     detail: str
     at_s: float
     rank: Rank | None = None
@@ -274,6 +276,12 @@ class RequestStarted:
     label: str | None = None
     """The start of the last user message, where this request's text may be shown."""
     show_text: bool = False
+    began_s: float | None = None
+    """When the head of the client's request had been read."""
+    received_s: float | None = None
+    """When its last byte had: up to here the client's pace counts, from here to `at_s` the dashboard's own."""
+    transfers_kv: bool = False
+    """Its KV cache comes from a prefill node (`kv_transfer_params`): what counts as cached there is no prefix hit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +301,8 @@ class RequestFirstToken:
     at_s: float
     answer: bool = True
     """False for a reasoning token: the first token of the answer is still to come, and gets its own observation."""
+    choice: int = 0
+    """Which of several answers it belongs to; each of them gets an observation of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +348,9 @@ class RequestEngineTimes:
     mean_itl_ms: float | None = None
 
 
+GAP_EDGES_MS = (1, 2, 5, 10, 20, 30, 50, 75, 100, 150, 200, 500, 1000, 2000, 5000)
+"""Upper edges, each included, of the counts of pauses between tokens; a last count is of what is longer."""
+
 Outcome = Literal["ok", "client_gone", "http_error", "stream_error", "empty", "truncated", "timed_out", "server_gone"]
 
 
@@ -353,6 +366,10 @@ class RequestEnded:
     finish_reason: str | None = None
     content_chunks: int = 0
     """Events with content: a lower bound of completion tokens where the server sends no usage."""
+    gap_counts: tuple[int, ...] = ()
+    """Pauses between arrivals of content, counted by `GAP_EDGES_MS`; () where nothing was streamed."""
+    client_wait_s: float = 0.0
+    """How long the response waited for the client to take what had come."""
 
 
 # --- the demo's scenario ---------------------------------------------------------------------------------------------

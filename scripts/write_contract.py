@@ -99,7 +99,7 @@ def events_markdown() -> str:
         parts.append(f"## `{name}`\n\n{summary(cls)}\n\n{field_rows(cls)}\n")
     parts.append("# Records\n\nWhat events carry.\n")
     records = (
-        events.RequestRecord, events.Verdict, events.BlockTable, events.RequestSummary, events.BlockColumns,
+        events.RequestRecord, events.FirstTokenParts, events.TokenGaps, events.Verdict, events.BlockTable, events.RequestSummary, events.BlockColumns,
         events.ServerRecord, events.ForecastScore, events.StreamHealth, events.RateReading,
         events.ReadingsDifference, events.MetricsPoint, events.ScenarioState,
     )  # fmt: skip

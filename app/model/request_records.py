@@ -2,13 +2,14 @@
 
 from ..events import Basis, BlockTable, CellState, RequestRecord
 from .block_keys import hash_texts
+from .request_times import BY_SERVER, choice_ttfts_ms, durations, first_token_parts, token_gaps
 from .requests import Request
 
 
 def request_record(request: Request, wall_offset_ms: float, embedded: bool) -> RequestRecord:
     """The record as it stands now. `embedded`: the server's own times are modelled, not measured."""
     sent, cached, blocks, size = request.sent, request.cached(), request.blocks(), request.block_size
-    times, error = _times(request), request.error
+    times, error = durations(request), request.error
     return RequestRecord(
         id=request.id,
         server=sent.server,
@@ -25,34 +26,24 @@ def request_record(request: Request, wall_offset_ms: float, embedded: bool) -> R
         prompt_tokens=request.prompt_tokens,
         cached_tokens=cached[0] if cached else None,
         predicted_cached_tokens=request.predicted,
+        predicted_is_lower_bound=request.predicted is not None and not request.predicted_sure,
         completion_tokens=request.usage_completion,
         block_size=size,
         prompt_blocks=blocks[0] if blocks else None,
         reusable_blocks=blocks[1] if blocks else None,
         reused_blocks=cached[0] // size if cached and size and request.consistent else None,
+        choice_ttft_ms=choice_ttfts_ms(request),
+        ttft_parts=first_token_parts(request),
+        token_gaps=token_gaps(request),
         salted=sent.salt is not None,
         cold=sent.salted_by_page,
+        transferred=sent.transfers_kv,
         reference_id=request.reference_id,
         reference_ttft_ms=request.reference_ttft_ms,
         verdict=request.verdict,
         basis=_basis(request, cached, times, embedded),
         **times,
     )
-
-
-def _times(request: Request) -> dict[str, float | None]:
-    """Durations in milliseconds, by the names of the record."""
-    sent_s, times, ended = request.sent.at_s, request.times, request.ended
-    answer_ms = None
-    if request.answer_s is not None and request.sent.streamed and request.answer_s != request.first_s:
-        answer_ms = (request.answer_s - sent_s) * 1000
-    return {
-        "ttft_ms": request.ttft_ms,
-        "answer_ttft_ms": answer_ms,
-        "engine_ttft_ms": times.ttft_ms if times else None,
-        "queue_ms": times.queue_ms if times else None,
-        "e2e_ms": None if ended is None else (ended.at_s - sent_s) * 1000,
-    }
 
 
 def _basis(
@@ -69,8 +60,7 @@ def _basis(
         basis["completion_tokens"] = "usage"
     for name, value in times.items():
         if value is not None:
-            by_server = name in ("engine_ttft_ms", "queue_ms")
-            basis[name] = "clock" if not by_server else "modelled" if embedded else "engine"
+            basis[name] = "clock" if name not in BY_SERVER else "modelled" if embedded else "engine"
     return basis
 
 

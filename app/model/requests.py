@@ -62,6 +62,8 @@ class Request:
     head_s: float | None = None
     first_s: float | None = None
     answer_s: float | None = None
+    choice_first_s: dict[int, float] = field(default_factory=dict)
+    """When the first token of each of several answers came."""
     ended: RequestEnded | None = None
     status: int | None = None
     times: RequestEngineTimes | None = None

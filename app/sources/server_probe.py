@@ -129,6 +129,7 @@ class ServerProbe:
             self._clock.monotonic(),
             version=number,
             models=tuple(name for model in listed if (name := _text(model.get("id"))) is not None),
+            adapters=tuple(name for model in listed if model.get("parent") and (name := _text(model.get("id")))),
             max_model_len=lengths[0] if lengths else None,
             embedded=ours.get("embedded_engine") is True,
             profile=_text(ours.get("profile")),

@@ -2,6 +2,7 @@
 
 from app import events as e
 from app.ids import GroupIdx, Rank, RequestId, ServerId
+from app.observations import GAP_EDGES_MS
 
 SERVER = ServerId("http://127.0.0.1:8000")
 RANK = Rank(0)
@@ -13,6 +14,12 @@ VERDICT = e.Verdict(
     text="Reused 4 of 6 blocks. First token after 34 ms instead of 73 ms.",
     detail="41 of 169 tokens were computed; the last token always is.",
     params={"reused_blocks": 4, "prompt_blocks": 6, "ttft_ms": 34.2, "reference_ttft_ms": 73.4},
+    translations={
+        "zh": ("复用了 6 个块中的 4 个。首 token 用时 34 毫秒，而不是 73 毫秒。", "169 个 token 中计算了 41 个。")
+    },
+    others=("alignment",),
+    basis="usage",
+    anchor="why-reused",
 )
 STARTED = e.RequestRecord(
     id=RequestId("r-8"), server=SERVER, rank=None, model="smollm2-135m", at_ms=AT_MS, origin="page",
@@ -22,11 +29,13 @@ FINISHED = e.RequestRecord(
     id=RequestId("r-8"), server=SERVER, rank=RANK, model="smollm2-135m", at_ms=AT_MS, origin="page",
     endpoint="/v1/chat/completions", streamed=True, label="Where is my parcel?", outcome="ok", status=200,
     prompt_tokens=169, cached_tokens=128, predicted_cached_tokens=128, completion_tokens=8, block_size=32,
-    prompt_blocks=6, reusable_blocks=5, reused_blocks=4, ttft_ms=34.2, engine_ttft_ms=33.1, queue_ms=0.03, e2e_ms=180.4,
+    prompt_blocks=6, reusable_blocks=5, reused_blocks=4, ttft_ms=34.2, engine_ttft_ms=31.1, queue_ms=0.03, e2e_ms=180.4,
+    ttft_parts=e.FirstTokenParts(front_ms=2.1, queue_ms=0.03, prefill_ms=31.1, rest_ms=0.97), upload_ms=0.2,
+    token_gaps=e.TokenGaps(GAP_EDGES_MS, (0, 0, 0, 0, 6, 1, *(0,) * 10)), proxy_ms=0.3, head_ms=2.1, client_wait_ms=0.0,
     reference_id=RequestId("r-7"), reference_ttft_ms=73.4, verdict=VERDICT,
     basis={"prompt_tokens": "usage", "cached_tokens": "usage", "predicted_cached_tokens": "inferred",
            "completion_tokens": "usage", "ttft_ms": "clock", "engine_ttft_ms": "engine", "queue_ms": "engine",
-           "e2e_ms": "clock"},
+           "upload_ms": "clock", "proxy_ms": "clock", "head_ms": "clock", "client_wait_ms": "clock", "e2e_ms": "clock"},
 )  # fmt: skip
 FAILED = e.RequestRecord(
     id=RequestId("r-9"), server=SERVER, rank=None, model="no-such-model", at_ms=AT_MS, origin="client",
