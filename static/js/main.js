@@ -16,6 +16,8 @@ import { createCache } from "./views/cache.js";
 import { createCard, createCardLoader } from "./views/card.js";
 import { createCharts } from "./views/charts.js";
 import { createFigures } from "./views/figures.js";
+import { createGlossary } from "./views/glossary.js";
+import { createInfo } from "./views/info.js";
 import { createKeys } from "./views/keys.js";
 import { createLanes } from "./views/lanes.js";
 import { createNotices } from "./views/notices.js";
@@ -75,6 +77,7 @@ function start() {
     onWords: () => set({ words: !ui.words }),
   });
   const focusOn = (selector) => () => document.querySelector(selector)?.focus();
+  const glossary = createGlossary();
   const keys = createKeys({
     store: remembered,
     actions: {
@@ -85,6 +88,7 @@ function start() {
       words: () => set({ words: !ui.words }),
       unfold: () => set({ unfolded: !ui.unfolded }),
       all: () => set({ zoom: null }),
+      glossary: glossary.toggle,
       theme: switchTheme,
       projector: switchProjector,
       language: switchLanguage,
@@ -92,6 +96,8 @@ function start() {
   });
   const views = [
     keys,
+    glossary.view,
+    createInfo({ onTerm: glossary.open }),
     createStrip({ onTheme: switchTheme, onLanguage: switchLanguage }),
     createNotices(),
     createScenario({

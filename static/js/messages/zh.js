@@ -1,8 +1,10 @@
-/** 简体中文词条：页面的每个部分一个文件。 */
+/** The Simplified Chinese catalogue: a file for each part of the page. */
 
 import figures from "./zh/figures.js";
 import frame from "./zh/frame.js";
+import glossary from "./zh/glossary.js";
+import info from "./zh/info.js";
 import pictures from "./zh/pictures.js";
 import tryIt from "./zh/try.js";
 
-export default { ...frame, ...figures, ...pictures, ...tryIt };
+export default { ...frame, ...figures, ...glossary, ...info, ...pictures, ...tryIt };

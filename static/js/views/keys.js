@@ -13,6 +13,7 @@ export const KEYS = [
   { key: "w", action: "words" },
   { key: "u", action: "unfold" },
   { key: "a", action: "all" },
+  { key: "g", action: "glossary" },
   { key: "d", action: "theme" },
   { key: "p", action: "projector" },
   { key: "l", action: "language" },

@@ -96,6 +96,7 @@ export default {
   "keys.words": "show or hide words in the tree",
   "keys.unfold": "fold or unfold long prompts",
   "keys.all": "show the whole tree again",
+  "keys.glossary": "show or hide the glossary",
   "keys.theme": "switch between light and dark",
   "keys.projector": "make everything larger, for a projector",
   "keys.language": "switch the language",

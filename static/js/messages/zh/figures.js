@@ -1,4 +1,4 @@
-/** 首要数字。 */
+/** The headline figures, in Simplified Chinese. */
 
 export default {
   "figures.label": "首要数字",

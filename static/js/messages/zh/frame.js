@@ -1,4 +1,4 @@
-/** 单位、顶栏、提示、演示栏与快捷键。 */
+/** Units, the strip, notices, the demo's bar and the keys, in Simplified Chinese. */
 
 export default {
   "unit.percent": "{value}%",
@@ -94,6 +94,7 @@ export default {
   "keys.words": "显示或隐藏树中的文字",
   "keys.unfold": "折叠或展开长提示词",
   "keys.all": "重新显示整棵树",
+  "keys.glossary": "显示或隐藏术语表",
   "keys.theme": "切换浅色与深色",
   "keys.projector": "放大全部内容，适合投影",
   "keys.language": "切换语言",

@@ -1,4 +1,4 @@
-/** 请求泳道、前缀树、缓存图、块卡片与图表。 */
+/** Lanes, prefix tree, cache picture, card and charts, in Simplified Chinese. */
 
 export default {
   "lanes.title": "逐块查看请求",

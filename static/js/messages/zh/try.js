@@ -1,4 +1,4 @@
-/** “动手试试”：表单、回答，以及服务器没有说明时的文字。 */
+/** "Try it", in Simplified Chinese. */
 
 export default {
   "try.title": "动手试试",
