@@ -6,7 +6,7 @@ still there. Errors of its own have a body that both OpenAI's clients and the da
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Generator, MutableMapping
+from collections.abc import Callable, Coroutine, MutableMapping
 from typing import Any
 
 import msgspec
@@ -14,11 +14,12 @@ import msgspec
 from ..errors import NotFound, PrefixScopeError, error_body
 from ..sources.chat_proxy import Call, ChatProxy, Exchange
 from .origin import UnknownHost, is_known_host, is_same_origin
+from .steps import Departure, Sender, Waiting, first_step
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Coroutine[Any, Any, Message]]
+Send = Callable[[Message], Coroutine[Any, Any, None]]
 
 ALLOWED = re.compile(
     r"/v1/(?:chat/completions|completions|responses(?:/[\w.:-]+(?:/cancel)?)?|messages(?:/count_tokens)?|embeddings"
@@ -105,7 +106,13 @@ async def _exchange(exchange: Exchange, receive: Receive, send: Send) -> None:
     """
     task = asyncio.current_task()
     assert task is not None
-    watcher = asyncio.get_running_loop().create_task(_watch(receive, exchange, task))
+
+    def client_left() -> None:
+        if not exchange.complete:
+            exchange.client_gone = True
+            task.cancel()
+
+    departure = Departure(receive, client_left)
     try:
         await exchange.send()
         await send({"type": "http.response.start", "status": exchange.status, "headers": exchange.headers})
@@ -121,66 +128,8 @@ async def _exchange(exchange: Exchange, receive: Receive, send: Send) -> None:
             raise
         task.uncancel()
     finally:
-        watcher.cancel()
+        departure.close()
         exchange.close()
-
-
-class Sender:
-    """Sends pieces from where they arrive, without a turn of the event loop, as long as the client keeps up.
-
-    `send` is driven by hand up to where it would wait; an ASGI server's only waits while the client is slow. Then
-    `send_now` returns False, and `drain`, in a task, waits for the rest of it.
-    """
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._waiting: tuple[Generator[Any, Any, Any], Any] | None = None
-
-    def send_now(self, data: bytes, last: bool) -> bool:
-        """Whether the piece was taken at once. If not, `drain` before the next."""
-        sending = self._send({"type": "http.response.body", "body": data, "more_body": not last}).__await__()
-        try:
-            waits_for = next(sending)
-        except StopIteration:
-            return True
-        self._waiting = (sending, waits_for)
-        return False
-
-    async def drain(self) -> None:
-        """Waits until the last piece was taken."""
-        if self._waiting is not None:
-            waiting, self._waiting = self._waiting, None
-            await _Rest(*waiting)
-
-
-class _Rest:
-    """What is left of an awaitable after its first step, which asked to wait for `waits_for`."""
-
-    def __init__(self, steps: Generator[Any, Any, Any], waits_for: Any) -> None:
-        self._steps = steps
-        self._waits_for = waits_for
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        waits_for = self._waits_for
-        try:
-            while True:
-                try:
-                    value = yield waits_for
-                except BaseException as error:
-                    waits_for = self._steps.throw(error)
-                else:
-                    waits_for = self._steps.send(value)
-        except StopIteration:
-            return
-
-
-async def _watch(receive: Receive, exchange: Exchange, task: asyncio.Task[Any]) -> None:
-    """Ends the exchange when the client leaves before it is complete."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    if not exchange.complete:
-        exchange.client_gone = True
-        task.cancel()
 
 
 async def _read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
@@ -191,11 +140,15 @@ async def _read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
     size = 0
     more = True
     while more:
-        try:
-            async with asyncio.timeout(BODY_IDLE_S):
-                message = await receive()
-        except TimeoutError:
-            raise BodyTimeout(f"no more of the request's body came for {BODY_IDLE_S:g} s") from None
+        step = first_step(receive())
+        if isinstance(step, Waiting):
+            try:
+                async with asyncio.timeout(BODY_IDLE_S):
+                    message = await step
+            except TimeoutError:
+                raise BodyTimeout(f"no more of the request's body came for {BODY_IDLE_S:g} s") from None
+        else:
+            message = step
         if message["type"] == "http.disconnect":
             raise ClientGone
         if piece := message.get("body", b""):
