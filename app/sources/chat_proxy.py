@@ -13,7 +13,8 @@ from .exchange import Exchange, ProxyParts
 from .prompt_tokens import PromptTokens, Tokenizer
 from .proxy_call import Call
 from .response_tap import Emit
-from .upstream import HttpUpstream, Upstream
+from .upstream import Upstream
+from .upstream_pool import HttpUpstream
 
 
 class ChatProxy:
