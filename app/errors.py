@@ -38,6 +38,13 @@ class NotFound(PrefixScopeError):
     code = "not_found"
 
 
+class Gone(PrefixScopeError):
+    """A place in a list that isn't kept any more."""
+
+    status = 410
+    code = "gone"
+
+
 class DecodeError(PrefixScopeError):
     """Bytes from outside that don't hold what their place requires. Counted and shown; it stops nothing."""
 

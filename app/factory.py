@@ -16,7 +16,7 @@ from .runtime import Runtime
 from .scenario import Scenario
 from .settings import Settings
 from .sources.clock import Clock
-from .web import api, assets, health, live, pages
+from .web import api, assets, health, live, pages, servers_api
 from .web.answers import add_error_handlers, json_answer
 from .web.origin import UnknownHost, is_known_host, known_hosts
 from .web.proxy import ProxyApp
@@ -117,7 +117,7 @@ def create_app(settings: Settings, *, demo: bool = False, clock: Clock | None = 
     site.state.runtime = runtime
     site.state.plotly = assets.PlotlyBundle()
     add_error_handlers(site)
-    for part in (pages, live, api, health, assets):
+    for part in (pages, live, api, servers_api, health, assets):
         site.include_router(part.router)
     site.mount("/static", assets.OwnFiles(directory=assets.STATIC_DIR), name="static")
     return App(runtime, proxy, SafeHeaders(KnownHosts(site, known)))

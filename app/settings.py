@@ -4,6 +4,9 @@ Each setting is the environment variable `PREFIXSCOPE_<NAME>` and, where a comma
 The README shows this table, and a test compares the two.
 """
 
+import difflib
+import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
@@ -13,6 +16,7 @@ from .errors import SettingsError
 Mode = Literal["off", "observe", "enrich"]
 ENVIRONMENT_PREFIX = "PREFIXSCOPE_"
 MAX_DIGITS = 15
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +40,16 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         "names beside localhost and addresses that the page is opened by, with commas between; *: any",
     ),
-    Setting("vllm", "", "base URL of the vLLM server, for example http://127.0.0.1:8000"),
-    Setting("kv_events", "", "tcp://HOST:PORT of its KV events; not set: its host on port 5557"),
-    Setting("kv_replay", "", "tcp://HOST:PORT of KV-event replay; not set: port 5558 beside events on 5557, else none"),
+    Setting(
+        "vllm", "", "base URL of the vLLM server, for example http://127.0.0.1:8000; more are watched, with commas"
+    ),
+    Setting("kv_events", "", "tcp://HOST:PORT of its KV events, paired with vllm; not set: its host on port 5557"),
+    Setting("kv_replay", "", "tcp://HOST:PORT of KV-event replay, likewise; not set: port 5558 beside events on 5557"),
     Setting("kv_topic", "", "topic prefix to subscribe to; empty: all"),
     Setting("mode", "observe", "what is added to proxied requests: off, observe or enrich (demo: enrich)"),
     Setting("vllm_api_key", "", "key that the vLLM server demands; never shown or logged"),
     Setting("show_prompts", "false", "show the text of every request, not only of the page's own (demo: true)"),
+    Setting("allow_cache_reset", "false", "let the page have the server empty its prefix cache (VLLM_SERVER_DEV_MODE)"),
     Setting("scrape_interval_s", "1", "seconds between two readings of /metrics"),
     Setting("scrape_timeout_s", "5", "seconds after which a reading of /metrics is given up"),
     Setting("connect_timeout_s", "5", "seconds to reach a server"),
@@ -82,6 +89,7 @@ class Settings:
     mode: Mode
     vllm_api_key: str | None
     show_prompts: bool
+    allow_cache_reset: bool
     scrape_interval_s: float
     scrape_timeout_s: float
     connect_timeout_s: float
@@ -107,13 +115,10 @@ class Settings:
 def load_settings(environment: Mapping[str, str], overrides: Mapping[str, str | None] | None = None) -> Settings:
     """Settings from `PREFIXSCOPE_*` entries of `environment`; entries of `overrides` that aren't None win.
 
-    Raises SettingsError, naming the setting and what it accepts, for a value that can't be used and for a
-    `PREFIXSCOPE_*` name that isn't in the table.
+    Raises SettingsError, naming the setting and what it accepts, for a value that can't be used, and see
+    `own_variables`.
     """
-    names = {setting.name for setting in SETTINGS}
-    for variable in environment:
-        if variable.startswith(ENVIRONMENT_PREFIX) and variable.removeprefix(ENVIRONMENT_PREFIX).lower() not in names:
-            raise SettingsError(f"{variable} is not a setting", hint="See the table of settings in the README.")
+    environment = own_variables(environment)
     parsed: dict[str, Any] = {}
     for setting in SETTINGS:
         text = environment.get(ENVIRONMENT_PREFIX + setting.name.upper(), setting.default)
@@ -129,6 +134,40 @@ def load_settings(environment: Mapping[str, str], overrides: Mapping[str, str | 
             hint=f"Look for a line break or a typographic quote in {ENVIRONMENT_PREFIX}VLLM_API_KEY.",
         )
     return settings
+
+
+def own_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The `PREFIXSCOPE_*` entries of `environment` that are settings.
+
+    Kubernetes puts the address of a service that is called prefixscope, or prefixscope-something, into every container
+    beside it, under names of the same prefix: those are left out, with a line in the log. Raises SettingsError for any
+    other name that isn't in the table, so that a misspelt one isn't lost in silence.
+    """
+    names = {setting.name for setting in SETTINGS}
+    found: dict[str, str] = {}
+    links: list[str] = []
+    for variable, value in environment.items():
+        if not variable.startswith(ENVIRONMENT_PREFIX):
+            continue
+        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+        if _SERVICE_LINK.fullmatch(name) or (_PORT_LINK.fullmatch(name) and _LINK_VALUE.match(value)):
+            links.append(variable)
+        elif name in names:
+            found[variable] = value
+        else:
+            near = difflib.get_close_matches(name, names, 1)
+            meant = f"Is {ENVIRONMENT_PREFIX}{near[0].upper()} meant? " if near else ""
+            raise SettingsError(f"{variable} is not a setting", hint=f"{meant}See the table of settings in the README.")
+    if links:
+        logger.warning("not settings but the addresses of a Kubernetes service, left out: %s", ", ".join(sorted(links)))
+    return found
+
+
+_SERVICE_LINK = re.compile(
+    r"(\w+_)?service_(host|port(_\w+)?)|(\w+_)?port_\d+_(tcp|udp|sctp)(_(proto|port|addr))?", re.ASCII
+)
+_PORT_LINK = re.compile(r"(\w+_)?port", re.ASCII)
+_LINK_VALUE = re.compile(r"(tcp|udp|sctp)://")
 
 
 def _parse(row: Setting, text: str) -> object:

@@ -13,6 +13,9 @@ from ..errors import DecodeError, PrefixScopeError, Unreachable, UpstreamTimeout
 from ..ids import ServerId
 
 
+START_ADVICE = "Start vLLM there, or correct the address."
+
+
 class HttpReading(NamedTuple):
     """A complete response; `content_type` is "" where there is none."""
 
@@ -82,5 +85,5 @@ def _mapped(error: Exception, server: ServerId, path: str, timeout_s: float) -> 
     if isinstance(error, httpx.DecodingError | httpx.RemoteProtocolError | httpx.LocalProtocolError):
         return DecodeError(f"{server}{path} broke off or isn't HTTP.")
     if isinstance(error, httpx.ConnectError | ConnectionRefusedError):
-        return Unreachable(f"Nothing answers at {server}. Start vLLM there, or correct the address.")
+        return Unreachable(f"Nothing answers at {server}. {START_ADVICE}")
     return Unreachable(f"The connection to {server} broke ({type(error).__name__}).")

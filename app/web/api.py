@@ -6,21 +6,16 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from .. import __version__
-from ..errors import BadRequest, NotFound
+from ..errors import BadRequest, Gone, NotFound
 from ..events import PROTOCOL_VERSION
 from ..ids import Rank, RequestId, ServerId, hash_from_text
 from ..model.details import BlockDetail
 from ..runtime import Runtime
 from .answers import flat, json_answer, json_text
-from .origin import ForeignOrigin, is_same_origin
+from .callers import own_page
 from .state import runtime_of
 
 router = APIRouter(prefix="/api")
-
-
-def _own_page(request: Request) -> None:
-    if not is_same_origin(request.headers.get("origin"), request.headers.get("host")):
-        raise ForeignOrigin("Only this dashboard's own pages may do this.")
 
 
 @router.get("/state")
@@ -38,7 +33,13 @@ async def requests(
     request: Request, limit: Annotated[int, Query(ge=1, le=1000)] = 50, after: str | None = None
 ) -> Response:
     """Records of kept requests, newest first; `next` goes into `after` for the page that follows."""
-    found, following = runtime_of(request).ledger.requests(limit, RequestId(after) if after else None)
+    ledger = runtime_of(request).ledger
+    if after and ledger.request(RequestId(after)) is None:
+        raise Gone(
+            f"No request {after!r} is kept to go on from.",
+            hint="It and all older ones were forgotten (see max_requests): start again without `after`.",
+        )
+    found, following = ledger.requests(limit, RequestId(after) if after else None)
     return json_answer({"requests": [summary.record for summary in found], "next": following})
 
 
@@ -86,7 +87,7 @@ async def one_block(
 
 
 async def _block(runtime: Runtime, detail: BlockDetail) -> Response:
-    text = await runtime.block_texts.text(detail.token_ids) if detail.show_text else None
+    text = await runtime.watched[detail.server].block_texts.text(detail.token_ids) if detail.show_text else None
     return json_answer(block_fields(detail, text))
 
 
@@ -108,20 +109,20 @@ def block_fields(detail: BlockDetail, text: str | None) -> dict[str, Any]:
     }
 
 
-@router.post("/mark", dependencies=[Depends(_own_page)])
+@router.post("/mark", dependencies=[Depends(own_page)])
 async def mark(request: Request) -> Response:
     """Starts the window `since_mark` anew, here and now."""
     runtime = runtime_of(request)
     return json_answer({"marked_ms": runtime.mark()})
 
 
-@router.post("/scenario/start", dependencies=[Depends(_own_page)])
+@router.post("/scenario/start", dependencies=[Depends(own_page)])
 async def start_scenario(request: Request) -> Response:
     """Plays the demo's scenario from the start."""
     return _scenario(runtime_of(request), run=True)
 
 
-@router.post("/scenario/stop", dependencies=[Depends(_own_page)])
+@router.post("/scenario/stop", dependencies=[Depends(own_page)])
 async def stop_scenario(request: Request) -> Response:
     """Ends the demo's scenario for good."""
     return _scenario(runtime_of(request), run=False)

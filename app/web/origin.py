@@ -22,6 +22,13 @@ class ForeignOrigin(PrefixScopeError):
     code = "foreign_origin"
 
 
+class NotAllowed(PrefixScopeError):
+    """An action that the settings don't allow."""
+
+    status = 403
+    code = "not_allowed"
+
+
 class UnknownHost(PrefixScopeError):
     """The dashboard was asked for by a name that isn't known to be its own."""
 

@@ -51,11 +51,13 @@ def page_config(runtime: Runtime) -> dict[str, Any]:
         "v1_url": "v1/",
         "plotly_url": plotly_url(),
         "server": runtime.server,
+        "servers": list(runtime.watched),
         "mode": settings.mode,
         "demo": runtime.hub.hello.demo,
         "show_prompts": settings.show_prompts,
+        "allow_cache_reset": settings.allow_cache_reset,
         "heartbeat_s": settings.heartbeat_s,
-        "max_requests": settings.max_snapshot_requests,
+        "max_snapshot_requests": settings.max_snapshot_requests,
         "max_metrics_points": settings.max_metrics_points,
     }
 

@@ -36,9 +36,33 @@ def test_a_key_that_no_header_can_carry_is_refused_and_not_repeated(key: str) ->
     assert "hunter2" not in f"{refused.value.message}{refused.value.hint}"
 
 
-def test_a_name_that_is_no_setting_is_refused() -> None:
-    with pytest.raises(SettingsError, match="PREFIXSCOPE_PROT"):
-        load_settings({"PREFIXSCOPE_PROT": "80"})
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("PROT", "PORT"), ("MAX_REQUEST", "MAX_REQUESTS"), ("KV_EVENT", "KV_EVENTS"), ("COLOUR", None),
+     ("SERVICE", None), ("PORT_NUMBER", None)],
+)  # fmt: skip
+def test_a_name_that_is_no_setting_is_refused_and_the_near_one_named(name: str, meant: str | None) -> None:
+    with pytest.raises(SettingsError, match=f"PREFIXSCOPE_{name} is not") as refused:
+        load_settings({f"PREFIXSCOPE_{name}": "80"})
+    assert (f"PREFIXSCOPE_{meant} meant?" in (refused.value.hint or "")) is (meant is not None)
+
+
+@pytest.mark.parametrize("service", ["", "WEB_", "KV_EVENTS_"])
+def test_what_kubernetes_says_of_a_service_is_left_out_and_logged(
+    service: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    links = {
+        "SERVICE_HOST": "10.0.0.7", "SERVICE_PORT": "8080", "SERVICE_PORT_HTTP": "8080",
+        "PORT": "tcp://10.0.0.7:8080", "PORT_8080_TCP": "tcp://10.0.0.7:8080", "PORT_8080_TCP_PROTO": "tcp",
+        "PORT_8080_TCP_PORT": "8080", "PORT_8080_TCP_ADDR": "10.0.0.7",
+    }  # fmt: skip
+    environment = {f"PREFIXSCOPE_{service}{name}": value for name, value in links.items()}
+
+    settings = load_settings({**environment, "PREFIXSCOPE_MAX_CLIENTS": "7"})
+
+    assert (settings.port, settings.max_clients) == (8080, 7)
+    (record,) = caplog.records
+    assert all(name in record.getMessage() for name in environment)
 
 
 def test_the_readme_shows_the_table() -> None:
