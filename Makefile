@@ -11,7 +11,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes
 RUN_STAMP := .venv/.installed-$(shell cksum < requirements.txt | cut -d' ' -f1)
 DEV_STAMP := .venv/.installed-dev-$(shell cat requirements.txt requirements-dev.txt | cksum | cut -d' ' -f1)
 
-.PHONY: demo install dev system lint types py js test vllm-test bench golden screenshots lock clean
+.PHONY: demo install dev system lint types py js test vllm-test soak golden lock clean
 
 demo: install
 	@$(BIN)/python -m app demo --host $(HOST) --port $(PORT)
@@ -29,11 +29,12 @@ $(DEV_STAMP): $(RUN_STAMP)
 	$(PIP) -r requirements.txt -r requirements-dev.txt
 	@touch $@
 
-# What the tests need from Debian: a browser, and Node.js for the tests of the page's modules.
+# What the tests need from Debian: a browser, Node.js for the tests of the page's modules, and a reverse proxy.
 system:
 	@missing=""; \
 	command -v chromium > /dev/null || missing="$$missing chromium"; \
 	command -v node > /dev/null || missing="$$missing nodejs"; \
+	command -v nginx > /dev/null || test -x /usr/sbin/nginx || missing="$$missing nginx-light"; \
 	fc-list 2> /dev/null | grep -qi "cjk" || missing="$$missing fontconfig fonts-noto-cjk"; \
 	if [ -n "$$missing" ]; then \
 		run=""; [ "$$(id -u)" = 0 ] || run=sudo; \
@@ -43,6 +44,7 @@ system:
 lint: dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/hadolint docker/Dockerfile docker/vllm-cpu.Dockerfile
 
 types: dev
 	$(BIN)/mypy
@@ -58,6 +60,10 @@ test: lint types js py
 vllm-test: dev system
 	$(BIN)/python -m scripts.real_vllm setup
 	$(BIN)/pytest tests/vllm
+
+# Half an hour of mixed traffic with faults; ends with status 1 where something leaks. Not part of the tests.
+soak: dev
+	$(BIN)/python -m scripts.soak --minutes $(or $(MINUTES),30)
 
 golden: dev
 	$(BIN)/python -m scripts.write_contract
