@@ -94,6 +94,11 @@ class BlockCache:
         return sum(table.orphans for table in self.tables.values())
 
     @property
+    def uncertain(self) -> bool:
+        """Whether it is open of some block if a copy of it lives."""
+        return any(table.uncertain for table in self.tables.values())
+
+    @property
     def walked(self) -> BlockSlots | None:
         """The table that prompts are walked through: full attention, on the GPU; None while there is none."""
         return self._walked
@@ -202,7 +207,7 @@ class BlockCache:
             self.number += 1
             table.drop(slot, self.number, at_s)
         else:
-            table.copies[slot] += change
+            table.add_copies(slot, change)
         return table.copies[slot]
 
     # --- inside ---
@@ -222,7 +227,7 @@ class BlockCache:
                     continue
                 slot = table.add_bare(block_hash, text)
             if table.copies[slot]:
-                table.copies[slot] += 1
+                table.add_copies(slot, 1)
             else:
                 table.store(slot, self.number, at_ms)
                 fresh += 1
@@ -261,7 +266,7 @@ class BlockCache:
                 # The same hash may stand twice in one event.
                 slot = table.find(event.block_hashes[index])
             if slot is not None and table.copies[slot]:
-                table.copies[slot] += 1
+                table.add_copies(slot, 1)
                 # Behind a block that found no room the chain is broken: what is resident there keeps its own place.
                 if 0 not in after:
                     table.place(slot, parent, chunks[index], extras[index] if extras else None)

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ..events import BlockColumns
 from .block_slots import ROOT, UNKNOWN_DEPTH, BlockSlots
-from .servers import RankBook
+from .rank_book import RankBook
 
 Runs = list[tuple[int, int]]
 Item = TypeVar("Item")

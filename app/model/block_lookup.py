@@ -8,9 +8,9 @@ from .block_keys import TOKEN_BYTES, unpack_tokens
 from .block_slots import BlockSlots
 from .details import BlockDetail
 from .ledger_state import LedgerState
+from .rank_book import RankBook
 from .request_records import block_table
 from .requests import Request
-from .servers import RankBook
 
 
 def block_by_hash(state: LedgerState, server: ServerId, rank: Rank, text: str) -> BlockDetail | None:

@@ -29,6 +29,8 @@ class BlockSlots:
         self.block_size: int | None = None
         self.kind: str | None = None
         self.resident = 0
+        self.spare = 0
+        """Copies of resident blocks beyond the first of each."""
         self.orphans = 0
         """Resident blocks with tokens whose depth isn't known."""
         self.shared = 0
@@ -71,6 +73,11 @@ class BlockSlots:
         return len(self._slot_of)
 
     # --- asking ---
+
+    @property
+    def copies_resident(self) -> int:
+        """Places in the pool that resident blocks take, every copy counted."""
+        return self.resident + self.spare
 
     def find(self, block_hash: BlockHash) -> int | None:
         """The slot of a hash, resident or not."""
@@ -234,11 +241,17 @@ class BlockSlots:
             self.shared += max(requests - 1, 0) - max(self.holders[slot] - 1, 0)
         self.holders[slot] = requests
 
+    def add_copies(self, slot: int, change: int) -> None:
+        """A resident block has so many copies more, or fewer, and at least one."""
+        self.copies[slot] += change
+        self.spare += change
+
     def remove(self, slot: int, number: int, at_s: float) -> int:
         """One copy of a resident block goes at event `number`. Returns the copies that are left."""
         left = self.copies[slot] - 1
         self.copies[slot] = left
         if left:
+            self.spare -= 1
             self.uncertain.add(slot)
         else:
             self._go(slot, number, at_s)
@@ -246,6 +259,7 @@ class BlockSlots:
 
     def drop(self, slot: int, number: int, at_s: float) -> None:
         """A resident block is gone whatever its copies."""
+        self.spare -= self.copies[slot] - 1
         self.copies[slot] = 0
         self._go(slot, number, at_s)
 

@@ -11,8 +11,8 @@ from .block_cache import GPU
 from .block_keys import hash_texts
 from .ledger_state import LedgerState
 from .prefix_match import known_path
+from .rank_book import RankBook
 from .requests import Request
-from .servers import RankBook
 
 
 def settle_copies(state: LedgerState, book: RankBook, request: Request, at_s: float) -> None:

@@ -12,6 +12,17 @@ COUNTS_ONCE = (0, 32)
 """The first vLLM that counts a request's lookup once; older ones count it again at each try."""
 NAMES: dict[Basis, str] = {"counter": "the server's counters", "usage": "the responses' usage", "inferred": "forecasts"}
 
+WHY: dict[str, str] = {
+    "retries_counted": "This vLLM counts a request's lookup again when it is scheduled again.",
+    "preemption_rereads": "Requests were preempted, and read their blocks again.",
+    "prompt_logprobs": "Requests that ask for log probabilities of their prompt are counted by one of the two only.",
+    "transferred": "Some of the cache came from another node or tier, which the server's own counters leave out.",
+    "elsewhere": "The counters count requests, too, that didn't go through the dashboard.",
+    "partial_history": "Some history of its blocks is missing, so that forecasts are lower bounds.",
+    "uncertain_copies": "Events left it open whether some blocks were still resident.",
+}
+"""Every cause, and what it says."""
+
 
 class Circumstances(NamedTuple):
     """What else is known of a server where its readings are compared."""
@@ -24,6 +35,14 @@ class Circumstances(NamedTuple):
     """No history of its blocks is missing."""
     settled: bool
     """Its counters were read after every request that was seen since the mark had ended, and before the first began."""
+    prompt_tokens: float | None = None
+    """Prompt tokens since the mark by its counter, each once however often they were looked up."""
+    external_hits: bool = False
+    """A KV connector gave tokens since the mark."""
+    skipped_tokens: int = 0
+    """Prompt tokens since the mark of requests that the dashboard saw and whose lookup is skipped."""
+    uncertain: bool = False
+    """Events left it open whether some blocks are still resident."""
 
 
 def find_differences(rates: tuple[RateReading, ...], known: Circumstances) -> tuple[ReadingsDifference, ...]:
@@ -53,23 +72,62 @@ def _compare(first: RateReading, second: RateReading, known: Circumstances) -> I
     hits, lookups = first.hit_tokens - second.hit_tokens, first.query_tokens - second.query_tokens
     if not requests or max(abs(hits), abs(lookups)) <= requests * (known.block_size or 0):
         return
-    cause, why = _cause(first.basis, hits, lookups, known)
+    size = known.block_size or 0
+    gap = _Gap(first.basis, second.basis, hits, lookups, second.query_tokens, requests * size)
+    causes = tuple(_counter_causes(gap, known) if first.basis == "counter" else _usage_causes(gap, known))
+    why = " ".join(WHY[cause] for cause in causes) or "No known cause fits."
     tokens, what = (lookups, "looked up") if lookups else (hits, "hit")
     text = (
         f"Over {requests} request{'' if requests == 1 else 's'}, {NAMES[first.basis]} say {abs(tokens)} tokens "
         f"{'more' if tokens > 0 else 'fewer'} {what} than {NAMES[second.basis]}. {why}"
     )
-    yield ReadingsDifference(first.window, first.basis, second.basis, hits, lookups, requests, cause, text)
+    cause = causes[0] if causes else None
+    yield ReadingsDifference(first.window, first.basis, second.basis, hits, lookups, requests, cause, text, causes)
 
 
-def _cause(first: Basis, hits: int, lookups: int, known: Circumstances) -> tuple[str | None, str]:
-    if first == "counter" and (lookups > 0 or (lookups == 0 and hits > 0)) and known.preempted and _counts_tries(known):
-        return "retries_counted", "This vLLM counts a request's lookup again when it is scheduled again."
-    if first == "counter" and lookups > 0:
-        return "elsewhere", "The counters count requests, too, that didn't go through the dashboard."
-    if first == "usage" and hits > 0 and not known.complete:
-        return "partial_history", "Some history of its blocks is missing, so that forecasts are lower bounds."
-    return None, "No known cause fits."
+class _Gap(NamedTuple):
+    first: Basis
+    second: Basis
+    hits: int
+    lookups: int
+    seen_tokens: int
+    """Prompt tokens that went through the dashboard."""
+    slack: int
+
+
+def _counter_causes(gap: _Gap, known: Circumstances) -> Iterator[str]:
+    """Why the counters say other than the responses, or than forecasts."""
+    others = known.prompt_tokens
+    elsewhere = None if others is None else others - gap.seen_tokens - known.skipped_tokens > gap.slack
+    more = gap.lookups > 0 or (gap.lookups == 0 and gap.hits > 0)
+    if more and not elsewhere and _counts_again(gap, known, elsewhere):
+        yield "retries_counted"
+        if known.preempted:
+            yield "preemption_rereads"
+    if known.skipped_tokens and gap.slack < abs(gap.lookups) <= known.skipped_tokens + gap.slack:
+        yield "prompt_logprobs"
+    if gap.lookups > 0 and (elsewhere or (elsewhere is None and not (known.preempted and _counts_tries(known)))):
+        yield "elsewhere"
+    if gap.hits < -gap.slack and known.external_hits:
+        yield "transferred"
+
+
+def _counts_again(gap: _Gap, known: Circumstances, elsewhere: bool | None) -> bool:
+    """Whether the server looked prompts up more often than they came: told by its own count of prompt tokens, else by
+    its release."""
+    if elsewhere is False and gap.lookups > known.skipped_tokens + gap.slack:
+        return True
+    return _counts_tries(known) and known.preempted
+
+
+def _usage_causes(gap: _Gap, known: Circumstances) -> Iterator[str]:
+    """Why responses say other than forecasts."""
+    if gap.hits > 0 and known.external_hits:
+        yield "transferred"
+    if gap.hits > 0 and not known.complete:
+        yield "partial_history"
+    if gap.hits < 0 and known.uncertain:
+        yield "uncertain_copies"
 
 
 def _counts_tries(known: Circumstances) -> bool:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from .prefix_match import cacheable_tokens, known_path, resident_prefix
+from .rank_book import RankBook
 from .requests import Request
-from .servers import RankBook, ServerBook
+from .servers import ServerBook
 
 
 @dataclass(frozen=True, slots=True)

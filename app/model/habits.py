@@ -24,6 +24,7 @@ class Habits:
         self.unit_blocks = 1
         self._scored = self._right = self._wrong_in_a_row = 0
         self._last_wrong: tuple[int, int] | None = None
+        self._last_drift = self._drift = 0
         self._block_size = 0
         self._misfits: deque[tuple[int, int]] = deque(maxlen=LEARNED_FROM)
         """(blocks matched, blocks hit) of the last requests in a row that didn't do as learned."""
@@ -36,6 +37,8 @@ class Habits:
         """The outcome of a request whose forecast was sure."""
         self._block_size = block_size
         self._scored += 1
+        self._last_drift = predicted_tokens - cached_tokens
+        self._drift += self._last_drift
         if predicted_tokens == cached_tokens:
             self._right += 1
             self._wrong_in_a_row = 0
@@ -56,7 +59,8 @@ class Habits:
     def _relearn(self) -> None:
         unit = gcd(*(hit for _, hit in self._misfits))
         for units in (1, unit):
-            for dropped in (0, 1):
+            # Some drop a block, and some, whose cache is read by the unit, a unit.
+            for dropped in (0, 1, units):
                 if units and all(_hit(matched, dropped, units) == hit for matched, hit in self._misfits):
                     self.dropped_blocks, self.unit_blocks = dropped, units
                     self._misfits.clear()
@@ -80,6 +84,9 @@ class Habits:
             dropped_blocks=self.dropped_blocks,
             unit_tokens=self.unit_blocks * self._block_size,
             message=message,
+            banner=self._wrong_in_a_row >= WRONG_FROM,
+            last_drift_tokens=self._last_drift,
+            drift_tokens=self._drift,
         )
 
 

@@ -11,9 +11,10 @@ from .block_slots import FOREVER, ROOT, UNKNOWN_DEPTH, BlockSlots
 from .child_lists import NOWHERE
 from .ledger import Ledger
 from .prefix_match import cacheable_tokens
+from .rank_book import RankBook
 from .request_records import block_table
 from .requests import Request
-from .servers import RankBook, ServerBook
+from .servers import ServerBook
 
 
 def violations(ledger: Ledger) -> list[str]:
@@ -53,6 +54,8 @@ def _slots(table: BlockSlots, number: int) -> Iterator[str]:
         yield f"{table.sparse} sparse blocks by the count, others by the column"
     if sum(max(table.holders[slot] - 1, 0) for slot in resident) != table.shared:
         yield f"{table.shared} shared by the count, others by the column"
+    if sum(table.copies[slot] - 1 for slot in resident) != table.spare:
+        yield f"{table.spare} spare copies by the count, others by the column"
     if len(resident) != table.resident:
         yield f"{table.resident} resident by the count, {len(resident)} by the column"
     if any(copies < 0 for copies in table.copies):

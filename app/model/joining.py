@@ -11,9 +11,10 @@ from .block_cache import Stored, StoreReading
 from .block_keys import TOKEN_BYTES, pack_tokens
 from .block_slots import ROOT, BlockSlots
 from .prefix_match import PromptKeys, cacheable_tokens, known_path
+from .rank_book import RankBook
 from .request_book import RequestBook
 from .requests import ExpectKey, Request
-from .servers import RankBook, ServerBook
+from .servers import ServerBook
 
 MAX_HOLDERS = 16
 """Requests that hold a block, newest first, of which one may have stored it."""

@@ -4,13 +4,28 @@ Imports only `ids`, `observations`, `events` and its own package.
 """
 
 from ..events import BlocksCleared, BlocksRemoved, BlocksReused, BlocksStored, Outgoing, StreamGapped, StreamResynced
-from ..observations import AllBlocksCleared, BlockRemoved, BlockStored, KvBatch, KvGap, KvRestarted, KvStreamState
+from ..observations import (
+    AllBlocksCleared,
+    BlockRemoved,
+    BlockStored,
+    CacheReset,
+    KvBatch,
+    KvDuplicate,
+    KvGap,
+    KvRanks,
+    KvRestarted,
+    KvStreamState,
+)
 from .block_cache import StoreReading
 from .block_keys import hash_texts
 from .ledger_state import LedgerState
+from .rank_book import RankBook
 from .request_ledger import RequestLedger
 from .requests import Request
-from .servers import RankBook, ServerBook
+from .servers import ServerBook
+
+CLEARS_APART_S = 0.2
+"""Clears of what is empty already go out this far apart."""
 
 
 class KvLedger:
@@ -23,7 +38,9 @@ class KvLedger:
     def stream_state(self, observed: KvStreamState) -> None:
         """The subscription changed."""
         server = self._state.server(observed.server)
-        self._rank(server, observed).stream.take_state(observed)
+        stream = self._rank(server, observed).stream
+        stream.take_state(observed)
+        stream.note_coverage(observed.at_s)
         if observed.state == "disconnected":
             server.rates.interrupted()
         self._state.show_server(server, observed.at_s, counters=False)
@@ -33,6 +50,7 @@ class KvLedger:
         server = self._state.server(gap.server)
         book = self._rank(server, gap)
         book.stream.take_gap(gap)
+        book.stream.note_coverage(gap.at_s)
         event = StreamGapped(gap.first_seq, gap.last_seq, gap.recovered)
         self._state.emit(event, gap.at_s, gap.server, gap.rank)
         self._state.show_server(server, gap.at_s, counters=False)
@@ -42,9 +60,30 @@ class KvLedger:
         server = self._state.server(restarted.server)
         book = self._rank(server, restarted)
         book.stream.restarted(restarted.at_s, sequence=True)
+        book.stream.note_coverage(restarted.at_s)
         server.rates.interrupted()
         self.empty(server, book, restarted.at_s)
         self._state.show_server(server, restarted.at_s, counters=False)
+
+    def duplicate(self, duplicate: KvDuplicate) -> None:
+        """A message came again."""
+        self._rank(self._state.server(duplicate.server), duplicate).stream.duplicates += 1
+
+    def ranks(self, observed: KvRanks) -> None:
+        """Which ranks' events are looked for."""
+        server = self._state.server(observed.server)
+        server.expected_ranks = observed.ranks
+        self._state.show_server(server, observed.at_s, counters=False)
+
+    def told_to_empty(self, reset: CacheReset) -> None:
+        """The server emptied its cache, and its events will say so with its next step: nothing is resident."""
+        server = self._state.server(reset.server)
+        for book in server.ranks.values():
+            blocks = book.cache.clear("reset", reset.at_s)
+            book.stream.unconfirmed_clear = book.stream.coverage != "none"
+            self._state.joiner.cleared(book)
+            self._cleared(book, reset.at_s, blocks, "reset")
+        self._state.show_server(server, reset.at_s, counters=False)
 
     def empty(self, server: ServerBook, book: RankBook, at_s: float) -> None:
         """The server's process is another one: nothing of this rank is resident."""
@@ -57,7 +96,7 @@ class KvLedger:
         server = state.server(batch.server)
         book = self._rank(server, batch)
         stream = book.stream
-        before = (stream.state, stream.coverage, stream.silent, stream.malformed, book.cache.block_size)
+        before = _shown_of(book)
         if not stream.take_batch(batch):
             return
         server.heard()
@@ -76,14 +115,18 @@ class KvLedger:
             elif type(event) is AllBlocksCleared:
                 blocks = book.cache.clear("reset", batch.at_s)
                 stream.emptied()
+                stream.flow.clears += 1
                 state.joiner.cleared(book)
                 self._cleared(book, batch.at_s, blocks, "reset")
         stream.blocks_stored += stored_blocks
+        if batch.events:
+            stream.confirm_clear(told=AllBlocksCleared() in batch.events)
         if book.cache.refused != refused:
             stream.incomplete()
         if timed:
             state.joiner.caught_up(book, overtaken)
-        if book.cache.block_size != before[4]:
+        stream.note_coverage(batch.at_s)
+        if book.cache.block_size != before[-1]:
             for request in state.requests.running():
                 if request.sent.server == server.id and state.joiner.follow(request, server):
                     changed[request.serial] = request
@@ -91,12 +134,14 @@ class KvLedger:
             self._requests.blocks_changed(request, batch.at_s)
         if stream.resynced():
             state.emit(StreamResynced(batch.seq), batch.at_s, batch.server, batch.rank)
-        if before != (stream.state, stream.coverage, stream.silent, stream.malformed, book.cache.block_size):
+        if before != _shown_of(book):
             state.show_server(server, batch.at_s, counters=False)
 
     # --- inside ---
 
-    def _rank(self, server: ServerBook, observed: KvBatch | KvGap | KvRestarted | KvStreamState) -> RankBook:
+    def _rank(
+        self, server: ServerBook, observed: KvBatch | KvDuplicate | KvGap | KvRestarted | KvStreamState
+    ) -> RankBook:
         if observed.rank not in server.ranks:
             book = server.rank(observed.rank)
             self._state.joiner.rank_appeared(server, book)
@@ -178,5 +223,17 @@ class KvLedger:
         self._state.emit(gone, batch.at_s, batch.server, batch.rank, "engine")
 
     def _cleared(self, book: RankBook, at_s: float, blocks: int, reason: str) -> None:
+        if not blocks and reason == "reset" and at_s - book.stream.cleared_s < CLEARS_APART_S:
+            # An engine that clears at every lookup says nothing new.
+            return
+        book.stream.cleared_s = at_s
         event = BlocksCleared("reset" if reason == "reset" else "restarted", blocks)
         self._state.emit(event, at_s, book.server, book.rank, "engine")
+
+
+def _shown_of(book: RankBook) -> tuple[object, ...]:
+    """What of a stream goes out at once where a batch changes it; its block size comes last."""
+    stream = book.stream
+    return (
+        stream.state, stream.coverage, stream.silent, stream.malformed, stream.unconfirmed_clear, book.cache.block_size,
+    )  # fmt: skip

@@ -19,8 +19,11 @@ from ..events import (
 )
 from ..ids import Rank, RequestId, ServerId
 from ..observations import (
+    CacheReset,
     KvBatch,
+    KvDuplicate,
     KvGap,
+    KvRanks,
     KvRestarted,
     KvStreamState,
     Malformed,
@@ -43,8 +46,9 @@ from .block_lookup import block_by_hash, block_of_request
 from .details import BlockDetail, LedgerLimits
 from .kv_ledger import KvLedger
 from .ledger_state import LedgerState
+from .prefix_survey import look_for_shared_prefix
 from .request_ledger import RequestLedger
-from .servers import RESTART_SLACK_S, pooled
+from .servers import RESTART_SLACK_S
 
 __all__ = ["BlockDetail", "Ledger", "LedgerLimits"]
 
@@ -64,6 +68,9 @@ class Ledger:
             KvBatch: self._kv.batch,
             KvStreamState: self._kv.stream_state,
             KvGap: self._kv.gap,
+            KvDuplicate: self._kv.duplicate,
+            KvRanks: self._kv.ranks,
+            CacheReset: self._kv.told_to_empty,
             KvRestarted: self._kv.restarted,
             ServerProbed: self._probed,
             MetricsSampled: self._metrics,
@@ -92,6 +99,8 @@ class Ledger:
         self._requests.tick(at_s)
         for server in self._state.servers.values():
             server.look_for_silence(at_s)
+            server.measure(at_s)
+            look_for_shared_prefix(server, self._state.requests, at_s)
             self._state.show_server(server, at_s, counters=True)
             self._state.show_rates(server, at_s)
         return self._state.take()
@@ -121,7 +130,7 @@ class Ledger:
             requests=tuple(state.summary(request) for request in newest),
             blocks=self.block_columns(),
             rates={server.id: server.shown_rates for server in state.servers.values()},
-            metrics={server.id: tuple(server.points) for server in state.servers.values()},
+            metrics={server.id: tuple(server.metrics.points) for server in state.servers.values()},
             scenario=self._scenario,
             differences={server.id: server.shown_differences for server in state.servers.values()},
         )
@@ -168,9 +177,9 @@ class Ledger:
         state = self._state
         server = state.server(sampled.server)
         before_s = server.sampled_s
-        findings = server.rates.sampled(sampled.at_s, sampled.engines)
-        point = server.metrics_ok(sampled, findings)
-        engines = {engine.engine: pooled((engine,), point.at_ms) for engine in sampled.engines}
+        findings = server.rates.sampled(sampled.at_s, sampled.engines, state.wall_offset_ms)
+        was_asleep = server.asleep
+        point, engines = server.metrics_ok(sampled, findings)
         # A fall alone clears nothing: another exporter may have answered, and the event stream tells restarts itself.
         if "restarted" in findings:
             for book in server.ranks.values():
@@ -178,6 +187,9 @@ class Ledger:
                 if told_s is None or before_s is None or told_s < before_s - RESTART_SLACK_S:
                     book.stream.restarted(sampled.at_s, sequence=False)
                     self._kv.empty(server, book, sampled.at_s)
+        if server.asleep and was_asleep is False:
+            # Sleep empties the cache, and the event that says so comes after the next one that it computes.
+            self._kv.told_to_empty(CacheReset(server.id, sampled.at_s))
         state.emit(MetricsSampledEvent(point, engines), sampled.at_s, server.id, basis="counter")
         state.show_rates(server, sampled.at_s)
         state.show_server(server, sampled.at_s, counters=False)

@@ -14,6 +14,7 @@ from ..events import (
     RequestSummary,
     ServerChanged,
     ServerRecord,
+    StreamHealth,
 )
 from ..ids import Rank, ServerId
 from .details import LedgerLimits
@@ -95,11 +96,26 @@ class LedgerState:
 def _essence(record: ServerRecord, counters: bool) -> ServerRecord:
     streams = tuple(replace(stream, last_batch_ms=None) for stream in record.streams)
     if not counters:
-        streams = tuple(
-            replace(stream, last_seq=None, batches=0, blocks_stored=0, blocks_removed=0, orphans=0, replayed=0)
-            for stream in streams
-        )
+        streams = tuple(_without_counts(stream) for stream in streams)
         warned = record.forecasts is not None and record.forecasts.message is not None
-        forecasts = replace(record.forecasts, scored=0, right=0) if record.forecasts and warned else None
-        record = replace(record, forecasts=forecasts, shared_blocks=None)
+        forecasts = (
+            replace(record.forecasts, scored=0, right=0, drift_tokens=0) if record.forecasts and warned else None
+        )
+        record = replace(record, forecasts=forecasts, shared_blocks=None, shared_bytes=None, saved_tokens=None)
     return replace(record, metrics_at_ms=None, streams=streams)
+
+
+def _without_counts(stream: StreamHealth) -> StreamHealth:
+    return replace(
+        stream,
+        last_seq=None,
+        batches=0,
+        blocks_stored=0,
+        blocks_removed=0,
+        orphans=0,
+        replayed=0,
+        duplicates=0,
+        batches_per_s=None,
+        blocks_per_s=None,
+        groups=tuple(replace(group, blocks=0, copies=0) for group in stream.groups),
+    )

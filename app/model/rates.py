@@ -16,6 +16,8 @@ LAST_REQUESTS = 1000
 CONFIRMED_BY = 3
 """Readings that rise after a fall without an interruption, from which it was a restart. Three exporters that answer in
 turn show one or two."""
+CLOCKS_APART_S = 30.0
+"""How far the clocks of a server and of the dashboard may be apart."""
 Window = Literal["last_request", "since_mark", "last_minute", "last_1000_requests", "lifetime"]
 
 
@@ -166,6 +168,9 @@ class ServerRates:
         self._sampled_s: float | None = None
         self._first_sent_s: float | None = None
         self._last_ended_s: float | None = None
+        self._created_s: dict[str, float] = {}
+        self.skipped_tokens = 0
+        """Prompt tokens since the mark of requests whose prompt isn't looked up."""
 
     @property
     def settled(self) -> bool:
@@ -175,9 +180,9 @@ class ServerRates:
             return False
         return self._mark_s <= self._first_sent_s and self._last_ended_s < self._sampled_s
 
-    def sampled(self, at_s: float, engines: tuple[EngineSample, ...]) -> set[str]:
-        """Takes a scrape in. Returns what it found besides growth: "reset", "restarted" (the server was
-        away before it), "inconsistent"."""
+    def sampled(self, at_s: float, engines: tuple[EngineSample, ...], wall_offset_ms: float | None = None) -> set[str]:
+        """Takes a scrape in. Returns what it found besides growth: "reset", "restarted" (the server was away before
+        it, or says that it counts since later), "inconsistent". `wall_offset_ms` turns `at_s` into time of day."""
         findings: set[str] = set()
         query_sum = hit_sum = 0.0
         total = [0.0, 0.0]
@@ -188,7 +193,9 @@ class ServerRates:
             seen = True
             total[0] += engine.query_tokens
             total[1] += engine.hit_tokens
-            step = self._pairs.setdefault(engine.engine, CounterPair()).feed(engine.query_tokens, engine.hit_tokens)
+            pair = self._pairs.setdefault(engine.engine, CounterPair())
+            pair.interrupted |= self._is_made_anew(engine, wall_offset_ms)
+            step = pair.feed(engine.query_tokens, engine.hit_tokens)
             findings.add(step.finding)
             query_sum += step.query_tokens
             hit_sum += step.hit_tokens
@@ -203,6 +210,17 @@ class ServerRates:
         if query_sum or hit_sum:
             self._minute.append((at_s, query_sum, hit_sum))
         return findings & {"reset", "restarted", "inconsistent"}
+
+    def _is_made_anew(self, engine: EngineSample, wall_offset_ms: float | None) -> bool:
+        """Whether its counters say that they were made since the scrape before: several exporters that answer in turn
+        were all made long before."""
+        created_s = engine.counters_created_s
+        if created_s is None:
+            return False
+        before_s, self._created_s[engine.engine] = self._created_s.get(engine.engine), created_s
+        if before_s is None or created_s <= before_s or wall_offset_ms is None or self._sampled_s is None:
+            return False
+        return created_s >= wall_offset_ms / 1000 + self._sampled_s - CLOCKS_APART_S
 
     def interrupted(self) -> None:
         """The server went away: counters that are lower afterwards were reset."""
@@ -224,11 +242,16 @@ class ServerRates:
         self._usage.ended(at_s, usage_cached, prompt_tokens)
         self._forecast.ended(at_s, predicted, prompt_tokens)
 
+    def lookup_skipped(self, prompt_tokens: int) -> None:
+        """A request ended whose prompt wasn't looked up."""
+        self.skipped_tokens += prompt_tokens
+
     def mark(self, at_s: float) -> None:
         """Starts the window since the mark anew, from the last scrape and the next request on."""
         self._mark_s = at_s
         self._marked = [0.0, 0.0]
         self._first_sent_s = self._last_ended_s = None
+        self.skipped_tokens = 0
         self._usage.mark()
         self._forecast.mark()
 

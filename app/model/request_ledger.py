@@ -4,6 +4,7 @@ Imports only `ids`, `observations`, `events` and its own package.
 """
 
 from collections import deque
+from itertools import islice
 
 from ..events import (
     BlocksReused,
@@ -30,11 +31,15 @@ from .copy_settling import settle_copies
 from .forecasts import forecast
 from .joining import LATE_S
 from .ledger_state import LedgerState
+from .rank_book import RankBook
 from .request_records import block_table
 from .requests import IllegalStep, Request, Step
-from .servers import RankBook, ServerBook
+from .server_notices import LATENCY_RATIO
+from .servers import ServerBook
 from .verdict import word
 
+COMPARED_REPEATS = 256
+"""Newest requests among which an equal prompt is looked for."""
 JOINED_INTERVAL_S = 0.25
 """Least time between two block tables of a running request, once the first was sent."""
 
@@ -74,6 +79,7 @@ class RequestLedger:
         request = self._step(first.request, "first_token")
         if request is None:
             return
+        request.choice_first_s.setdefault(first.choice, first.at_s)
         if first.answer and request.answer_s is None:
             request.answer_s = first.at_s
         if request.first_s is not None:
@@ -257,9 +263,15 @@ class RequestLedger:
 
     def _count(self, request: Request, server: ServerBook, at_s: float) -> None:
         """Into the hit rates, where its prompt was looked up and its figures can be true."""
-        if request.sent.skips_cache_read or not request.served or not request.consistent:
+        sent = request.sent
+        if sent.skips_cache_read and request.served and request.prompt_tokens is not None:
+            server.rates.lookup_skipped(request.prompt_tokens)
+        if sent.skips_cache_read or sent.transfers_kv or not request.served or not request.consistent:
             return
         self._learn(request, server, at_s)
+        self._note_signs(request, server)
+        if request.usage_cached is not None:
+            server.saved_tokens = (server.saved_tokens or 0) + request.usage_cached
         server.rates.request_ended(
             at_s, request.prompt_tokens, request.usage_cached, request.predicted, request.sent.at_s
         )
@@ -273,6 +285,22 @@ class RequestLedger:
         if size and blocks is not None and blocks[1]:
             server.habits.learn(request.matched_blocks, request.predicted, cached, size)
             self._state.show_server(server, at_s, counters=False)
+
+    def _note_signs(self, request: Request, server: ServerBook) -> None:
+        """What its outcome says of the server's other readings."""
+        if request.usage_cached and request.predicted == 0 and request.predicted_sure:
+            server.signs.storm_cached_tokens = request.usage_cached
+        if request.usage_cached is None and request.prompt is not None and request.ttft_ms:
+            first = next(
+                (
+                    other
+                    for other in islice(self._state.requests.newest_first(), COMPARED_REPEATS)
+                    if other is not request and other.prompt == request.prompt and other.ttft_ms is not None
+                ),
+                None,
+            )
+            if first is not None and first.ttft_ms and first.ttft_ms / request.ttft_ms >= LATENCY_RATIO:
+                server.signs.faster_repeat_ms = (first.ttft_ms, request.ttft_ms)
 
     def _owe(self, request: Request, server: ServerBook, at_s: float) -> None:
         """Notes that a block must have been stored of which no event came."""

@@ -1,78 +1,27 @@
 """What is known of each server and of each of its ranks. Imports only `ids`, `observations`, `events`, its package."""
 
-from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ..events import MetricsPoint, RateReading, ReadingsDifference, ServerRecord
-from ..ids import BlockHash, Rank, RequestId, ServerId, SessionId
-from ..observations import EngineSample, MetricsFailed, MetricsSampled, ServerProbed
-from .block_cache import BlockCache
-from .block_slots import BlockSlots
+from ..events import CacheGroup, MetricsPoint, RateReading, ReadingsDifference, ServerRecord
+from ..ids import Rank, RequestId, ServerId, SessionId
+from ..observations import MetricsFailed, MetricsSampled, ServerProbed
+from .block_cache import GPU
 from .details import LedgerLimits
 from .differences import Circumstances
 from .habits import Habits
+from .metrics_points import MetricsBook
+from .rank_book import RankBook
 from .rates import ServerRates
-from .requests import ExpectKey, Request
-from .sharing import Sharing
-from .stream_health import StreamBook
+from .requests import Request
+from .server_notices import ALTERNATING, NoticeFacts, ServerSigns, find_notices
+
+__all__ = ["RankBook", "ServerBook"]
 
 SILENT_AFTER_S = 5.0
 RESTART_SLACK_S = 60.0
 """A restart that the event stream told so long before counters show it is the same one."""
 SILENT_COMPUTED_TOKENS = 2_000
 """Prompt tokens computed by the counters' account, after which a stream that never spoke is called silent."""
-
-
-class RankBook:
-    """One data-parallel engine of a server."""
-
-    def __init__(self, server: ServerId, rank: Rank, limits: LedgerLimits, wall_offset_ms: float) -> None:
-        self.server = server
-        self.rank = rank
-        self.cache = BlockCache(limits.max_blocks, limits.max_removed_blocks, wall_offset_ms)
-        self.sharing = Sharing()
-        self.stream = StreamBook(rank)
-        self.expected: dict[ExpectKey, list[Request]] = {}
-        """Requests by the block that they would store next."""
-        self.open: dict[RequestId, Request] = {}
-        """Running requests whose `as_of` may still move: nothing came that happened after they were sent."""
-        self.row_numbers: list[int] = []
-        """0, 1, 2, ...: snapshots take theirs from here, since making them anew is what they'd spend most on."""
-        self._counted: BlockSlots | None = None
-
-    def hold(self, serial: int, hashes: Sequence[BlockHash]) -> None:
-        """A request's block table now holds these blocks, which it didn't before."""
-        self.sharing.add(serial, hashes)
-        self.count_holders(hashes)
-
-    def let_go(self, serial: int, hashes: Sequence[BlockHash]) -> None:
-        """The request is forgotten, or its block table no longer holds these blocks."""
-        self.sharing.leave(serial, hashes)
-        self.count_holders(hashes)
-
-    def count_holders(self, hashes: Iterable[BlockHash]) -> None:
-        """Brings the counts of the walked table up to date, of these blocks, or of all where it is another table."""
-        table = self.cache.walked
-        if table is None:
-            return
-        if table is not self._counted:
-            self._counted = table
-            hashes = table.hashes()
-        for block_hash in hashes:
-            slot = table.find(block_hash)
-            if slot is not None:
-                table.hold(slot, len(self.sharing.holders(block_hash)))
-
-    def reused(self, hashes: Iterable[BlockHash]) -> None:
-        """A request took these blocks from the cache."""
-        table = self.cache.walked
-        if table is None:
-            return
-        for block_hash in hashes:
-            slot = table.find(block_hash)
-            if slot is not None and table.copies[slot]:
-                table.reuses[slot] += 1
 
 
 class ServerBook:
@@ -83,7 +32,8 @@ class ServerBook:
         self.ranks: dict[Rank, RankBook] = {}
         self.rates = ServerRates()
         self.habits = Habits()
-        self.points: deque[MetricsPoint] = deque(maxlen=limits.max_metrics_points)
+        self.metrics = MetricsBook(limits.max_metrics_points)
+        self.signs = ServerSigns()
         self.sessions: dict[SessionId, Request] = {}
         self.skipping: dict[RequestId, Request] = {}
         """Running requests that don't look their prompt up."""
@@ -95,12 +45,14 @@ class ServerBook:
         """Prompt tokens that the counters say were computed, since the last KV-event batch."""
         self.owed_since_s: float | None = None
         """When a request ended that must have stored blocks; None once a batch came."""
+        self.saved_tokens: int | None = None
+        """Prompt tokens that requests took from the cache, by their usage; None before the first that said."""
+        self.expected_ranks: tuple[Rank, ...] | None = None
         self._record = ServerRecord(server)
         self._limits = limits
         self._wall_offset_ms = wall_offset_ms
-        self._counters_message: str | None = None
-        self._preemptions_from: float | None = None
-        """Preemptions that the counters said at the mark."""
+        self._marked_point: MetricsPoint | None = None
+        """The reading at the mark."""
 
     # --- asking ---
 
@@ -120,6 +72,11 @@ class ServerBook:
         return self._record.usage_details
 
     @property
+    def asleep(self) -> bool | None:
+        """Whether it sleeps; None where it doesn't say."""
+        return self._record.asleep
+
+    @property
     def down(self) -> bool:
         """Whether it was last found down."""
         return self._record.state == "down"
@@ -134,19 +91,31 @@ class ServerBook:
 
     def circumstances(self, *, quiet: bool) -> Circumstances:
         """What else is known where readings are compared. `quiet`: no request of it runs."""
-        now = self.points[-1].preemptions if self.points else None
         return Circumstances(
             block_size=self.block_size,
             version=self._record.version,
-            preempted=now is not None and self._preemptions_from is not None and now > self._preemptions_from,
+            preempted=bool(self.counted_since_mark("preemptions")),
             complete=all(book.stream.coverage == "complete" for book in self.ranks.values()),
             settled=quiet and self.rates.settled,
+            prompt_tokens=self.counted_since_mark("prompt_tokens"),
+            external_hits=bool(self.counted_since_mark("external_hit_tokens")),
+            skipped_tokens=self.rates.skipped_tokens,
+            uncertain=any(book.cache.uncertain for book in self.ranks.values()),
         )
+
+    def counted_since_mark(self, name: str) -> float | None:
+        """By how much a counter of MetricsPoint rose since the mark; None where it isn't exported, or fell."""
+        points = self.metrics.points
+        if not points or self._marked_point is None:
+            return None
+        now, before = getattr(points[-1], name), getattr(self._marked_point, name)
+        return None if now is None or before is None or now < before else float(now - before)
 
     def mark(self, at_s: float) -> None:
         """Starts the window since the mark anew."""
         self.rates.mark(at_s)
-        self._preemptions_from = self.points[-1].preemptions if self.points else None
+        self.signs.marked()
+        self._marked_point = self.metrics.points[-1] if self.metrics.points else None
 
     def rank(self, rank: Rank) -> RankBook:
         """The rank's book, opened where there is none."""
@@ -157,22 +126,47 @@ class ServerBook:
 
     def record(self) -> ServerRecord:
         """As it goes out."""
+        expected, known = self.expected_ranks, sorted(self.ranks.items())
         streams = tuple(
-            book.stream.health(self._wall_offset_ms, book.cache.orphans, book.cache.unknown_removes)
-            for _, book in sorted(self.ranks.items())
+            book.stream.health(self._wall_offset_ms, book.cache.orphans, book.cache.unknown_removes, _groups(book))
+            for rank, book in known
+            if expected is None or rank in expected or book.stream.batches
         )
+        shared, block_bytes = self._shared_blocks(), self._record.block_bytes
+        alternates = ALTERNATING if self.signs.alternated_s is not None else None
         return replace(
             self._record,
             block_size=self.block_size,
-            metrics_message=self._record.metrics_message or self._counters_message,
+            metrics_message=self._record.metrics_message or alternates,
             streams=streams,
             forecasts=self.habits.score(),
-            shared_blocks=self._shared_blocks(),
+            shared_blocks=shared,
+            shared_bytes=None if shared is None or block_bytes is None else shared * block_bytes,
+            saved_tokens=self.saved_tokens,
+            ranks_expected=None if expected is None else len(expected),
+            ranks_heard=sum(stream.state == "connected" and stream.batches > 0 for stream in streams),
+            not_exported=self.metrics.not_exported,
+            notices=find_notices(self.signs, self._notice_facts()),
         )
 
     def _shared_blocks(self) -> int | None:
         tables = [book.cache.walked for book in self.ranks.values() if book.stream.coverage != "none"]
         return sum(table.shared for table in tables if table is not None) if tables else None
+
+    def _notice_facts(self) -> NoticeFacts:
+        books = self.ranks.values()
+        points = self.metrics.points
+        return NoticeFacts(
+            rates=self.shown_rates,
+            differences=self.shown_differences,
+            block_size=self.block_size,
+            scheduler_unit=self._record.block_size,
+            recent_clears=sum(book.stream.flow.recent_clears for book in books),
+            external_hit_tokens=points[-1].external_hit_tokens if points else None,
+            other_tiers=any(medium != GPU for book in books for _, medium in book.cache.tables),
+            events_known=any(book.stream.coverage != "none" for book in books),
+            caching=self.caching,
+        )
 
     # --- changing ---
 
@@ -185,38 +179,51 @@ class ServerBook:
             message=probe.message,
             version=probe.version or record.version,
             models=probe.models or record.models,
+            adapters=probe.adapters if probe.models else record.adapters,
             max_model_len=probe.max_model_len or record.max_model_len,
             embedded=probe.embedded if probe.state == "up" else record.embedded,
             profile=probe.profile or record.profile,
         )
 
-    def metrics_ok(self, observed: MetricsSampled, findings: set[str]) -> MetricsPoint:
-        """Takes a scrape in. Returns it pooled over the engines."""
-        point = pooled(observed.engines, self._wall_offset_ms + observed.at_s * 1000)
-        self.points.append(point)
-        if self._preemptions_from is None:
-            self._preemptions_from = point.preemptions
+    def metrics_ok(self, observed: MetricsSampled, findings: set[str]) -> tuple[MetricsPoint, dict[str, MetricsPoint]]:
+        """Takes a scrape in. Returns it pooled over the engines, and by engine."""
+        if findings & {"restarted", "reset"}:
+            self.metrics.restarted()
+            self._marked_point = None
+        at_ms = self._wall_offset_ms + observed.at_s * 1000
+        point, each = self.metrics.take(observed.engines, at_ms, self.ranks)
+        if self._marked_point is None:
+            self._marked_point = point
         self.sampled_s = observed.at_s
-        described = [engine for engine in observed.engines if engine.block_size is not None]
-        cached = [engine.prefix_caching for engine in observed.engines if engine.prefix_caching is not None]
-        pools = [engine.num_gpu_blocks for engine in observed.engines if engine.num_gpu_blocks is not None]
-        record = self._record
-        if "inconsistent" in findings:
-            self._counters_message = (
-                "Counters jump back and forth: several API-server processes answer in turn. Intervals are skipped; "
-                "set PROMETHEUS_MULTIPROC_DIR for them, or scrape one process."
-            )
+        self._note_computed(findings)
+        self.signs.note_alternation(observed.at_s, found="inconsistent" in findings)
+        engines, record = observed.engines, self._record
+        described = [engine for engine in engines if engine.block_size is not None]
+        cached = [engine.prefix_caching for engine in engines if engine.prefix_caching is not None]
+        pools = [engine.num_gpu_blocks for engine in engines if engine.num_gpu_blocks is not None]
+        sizes = [engine.block_bytes for engine in engines if engine.block_bytes is not None]
+        asleep = [engine.asleep for engine in engines if engine.asleep is not None]
         self._record = replace(
             record,
             block_size=described[0].block_size if described else record.block_size,
             num_gpu_blocks=max(pools) if pools else record.num_gpu_blocks,
+            block_bytes=max(sizes) if sizes else None if pools else record.block_bytes,
             prefix_caching=all(cached) if cached else record.prefix_caching,
+            asleep=all(asleep) if asleep else None,
             metrics_state="ok",
             metrics_message=None,
-            metrics_at_ms=point.at_ms,
+            metrics_at_ms=at_ms,
             malformed_metrics=record.malformed_metrics + observed.malformed_lines,
         )
-        return point
+        return point, each
+
+    def _note_computed(self, findings: set[str]) -> None:
+        points = self.metrics.points
+        if len(points) < 2 or findings:
+            return
+        (query, hit), (query_before, hit_before) = ((p.query_tokens, p.hit_tokens) for p in (points[-1], points[-2]))
+        if query is not None and hit is not None and query_before is not None and hit_before is not None:
+            self.computed_since_events += max((query - hit) - (query_before - hit_before), 0.0)
 
     def metrics_failed(self, failed: MetricsFailed) -> None:
         """A scrape gave nothing; the last good values stay."""
@@ -240,6 +247,14 @@ class ServerBook:
         self.computed_since_events = 0.0
         self.owed_since_s = None
 
+    def measure(self, at_s: float) -> None:
+        """Once a second: how much comes over each stream."""
+        for book in self.ranks.values():
+            stream = book.stream
+            stream.flow.measure(at_s, stream.batches, stream.blocks_stored + stream.blocks_removed)
+        if not any(book.stream.flow.recent_clears for book in self.ranks.values()):
+            self.signs.storm_cached_tokens = None
+
     def look_for_silence(self, at_s: float) -> None:
         """Marks streams as silent that say nothing although blocks must have been stored."""
         if self.caching is False:
@@ -260,28 +275,10 @@ SILENCE = (
 )
 
 
-@dataclass(slots=True)
-class _Pool:
-    total: float | None = None
-
-    def add(self, value: float | None) -> None:
-        if value is not None:
-            self.total = value if self.total is None else self.total + value
-
-
-def pooled(engines: tuple[EngineSample, ...], at_ms: float) -> MetricsPoint:
-    """Readings of all engines in one: sums, and for the share of the pool in use the mean weighted by pool size."""
-    names = ("running", "waiting", "query_tokens", "hit_tokens", "prompt_tokens", "generation_tokens", "preemptions")
-    sums = {name: _Pool() for name in names}
-    used = [engine for engine in engines if engine.kv_usage_ratio is not None]
-    sized = all(engine.num_gpu_blocks for engine in used)
-    weight = share = 0.0
-    for engine in engines:
-        for name in names:
-            sums[name].add(getattr(engine, name))
-        if engine.kv_usage_ratio is not None:
-            size = float(engine.num_gpu_blocks or 1) if sized else 1.0
-            weight += size
-            share += size * engine.kv_usage_ratio
-    totals = {name: pool.total for name, pool in sums.items()}
-    return MetricsPoint(at_ms=at_ms, kv_usage_ratio=share / weight if weight else None, **totals)
+def _groups(book: RankBook) -> tuple[CacheGroup, ...]:
+    cache = book.cache
+    return tuple(
+        CacheGroup(group, medium, table.kind, table.block_size, table.resident, table.copies_resident,
+                   table is cache.walked)
+        for (group, medium), table in sorted(cache.tables.items())
+    )  # fmt: skip

@@ -7,9 +7,10 @@ makes it partial until then. Imports only `ids`, `observations` and `events`.
 from collections import deque
 from typing import Literal
 
-from ..events import StreamHealth
+from ..events import CacheGroup, Notice, StreamHealth
 from ..ids import Rank
-from ..observations import KvBatch, KvGap, KvStreamState
+from ..observations import KvBatch, KvGap, KvStreamState, StreamFault
+from .flow import Flow
 
 OFFSETS = 64
 """Live batches of which the fastest tells how far the server's clock is from the dashboard's."""
@@ -32,6 +33,12 @@ class StreamBook:
         self.blocks_removed = 0
         self.malformed = 0
         self.batches = 0
+        self.duplicates = 0
+        self.flow = Flow()
+        self.cleared_s = -1e9
+        """When `blocks.cleared` last went out."""
+        self.unconfirmed_clear = False
+        """The server was told to empty its cache, and its events haven't said so yet."""
         self._offsets: deque[float] = deque(maxlen=OFFSETS)
         self._history: Coverage = "none"
         self._recovering_to: int | None = None
@@ -40,6 +47,9 @@ class StreamBook:
         self._wire_form: Literal["array", "map"] | None = None
         self._gaps = self._replayed = self._lost = self._unknown_types = self._restarts = 0
         self._replay_available: bool | None = None
+        self._fault: StreamFault | None = None
+        self._noted: tuple[Coverage, float] = ("none", 0.0)
+        """Coverage as it was last noted, and since when it is that."""
 
     @property
     def coverage(self) -> Coverage:
@@ -57,7 +67,7 @@ class StreamBook:
         if observed.state == "connected":
             self.connected_s = observed.at_s
         self._endpoint = observed.endpoint
-        self._message = observed.message
+        self._message, self._fault = observed.message, observed.fault
         if observed.replay_available is not None:
             self._replay_available = observed.replay_available
 
@@ -93,6 +103,7 @@ class StreamBook:
     def take_batch(self, batch: KvBatch) -> bool:
         """Whether the batch is to be applied: a number that was applied already isn't."""
         if self.last_seq is not None and batch.seq <= self.last_seq:
+            self.duplicates += 1
             return False
         expected = 0 if self.last_seq is None else self.last_seq + 1
         if batch.seq > expected:
@@ -129,6 +140,14 @@ class StreamBook:
         was, self._history = self._history, "complete"
         return was == "partial"
 
+    def confirm_clear(self, *, told: bool) -> None:
+        """Events came after the server was told to empty its cache. They begin with the clear, or else what is thought
+        to be gone may be there."""
+        if self.unconfirmed_clear:
+            self.unconfirmed_clear = False
+            if not told:
+                self._history = "partial"
+
     def incomplete(self) -> None:
         """Something that was announced isn't kept."""
         self._history = "partial"
@@ -136,6 +155,7 @@ class StreamBook:
     def restarted(self, at_s: float, *, sequence: bool) -> None:
         """Another process publishes now; with `sequence`, its numbers start anew."""
         self.restarted_s = at_s
+        self.unconfirmed_clear = False
         self._history = "complete"
         self._recovering_to = None
         self._offsets.clear()
@@ -143,7 +163,14 @@ class StreamBook:
             self._restarts += 1
             self.last_seq = None
 
-    def health(self, wall_offset_ms: float, orphans: int, unknown_removes: int) -> StreamHealth:
+    def note_coverage(self, at_s: float) -> None:
+        """To be called after each change: remembers since when the coverage is what it is."""
+        if self._noted[0] != self.coverage:
+            self._noted = (self.coverage, at_s)
+
+    def health(
+        self, wall_offset_ms: float, orphans: int, unknown_removes: int, groups: tuple[CacheGroup, ...] = ()
+    ) -> StreamHealth:
         """As it goes out."""
         return StreamHealth(
             rank=self.rank,
@@ -166,4 +193,19 @@ class StreamBook:
             unknown_types=self._unknown_types,
             restarts=self._restarts,
             replay_available=self._replay_available,
+            diagnosis=self._diagnosis(),
+            duplicates=self.duplicates,
+            batches_per_s=self.flow.batches_per_s,
+            blocks_per_s=self.flow.blocks_per_s,
+            since_ms=None if self.coverage == "none" else wall_offset_ms + self._noted[1] * 1000,
+            groups=groups,
+            unconfirmed_clear=self.unconfirmed_clear,
         )
+
+    def _diagnosis(self) -> Notice | None:
+        params: dict[str, int | float | str | None] = {"endpoint": self._endpoint, "rank": self.rank}
+        if self.silent and self.state == "connected":
+            return Notice("unexplained", self.silent, params)
+        if self._fault is not None and self._message is not None:
+            return Notice(self._fault, self._message, params)
+        return None

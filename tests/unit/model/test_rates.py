@@ -2,7 +2,7 @@ import pytest
 
 from app.events import RateReading
 from app.model.rates import CounterPair, CounterStep, ServerRates
-from app.model.servers import pooled
+from app.model.metrics_points import pooled
 from app.observations import EngineSample
 
 
