@@ -22,7 +22,8 @@ export function streamSummary(server, gaps) {
   const missed = streams.reduce((sum, stream) => sum + stream.gaps, 0);
   if (gaps > 0) return { tone: "wait", text: t("strip.events.recovering") };
   if (lost > 0) return { tone: "wait", text: t("strip.events.lost", { n: lost }) };
-  return { tone: "good", text: t("strip.events.live", { gaps: t("unit.gaps", { n: missed }) }) };
+  if (missed > 0) return { tone: "good", text: t("strip.events.mended", { gaps: t("unit.gaps", { n: missed }) }) };
+  return { tone: "good", text: t("strip.events.live") };
 }
 
 export function createStrip({ onTheme, onLanguage }) {
@@ -69,13 +70,14 @@ export function createStrip({ onTheme, onLanguage }) {
       chip("server", {
         tone: STATE_TONES[known],
         strong: versionWords(server) ?? stateWord,
-        text: hostOf(server.id),
+        // The embedded engine listens on a port of its own that is nobody's concern.
+        text: server.embedded ? "" : hostOf(server.id),
         title: t("strip.server-title", { id: server.id, state: stateWord }),
       }),
     ];
     if (server.models.length > 0) nodes.push(chip("model", { text: server.models[0], title: server.models.join(", ") }));
     const { block_size: size, num_gpu_blocks: blocks } = server;
-    if (size !== null || blocks !== null) nodes.push(chip("pool", { text: poolWords(size, blocks) }));
+    if (size !== null || blocks !== null) nodes.push(chip("pool", { text: poolWords(size, blocks), title: size === null ? null : t("strip.block-size", { n: size }) }));
     const stream = streamSummary(server, Object.keys(state.gaps).length);
     nodes.push(chip("events", { tone: stream.tone, text: stream.text, title: streamTitle(server) }));
     if (server.embedded) {
