@@ -12,14 +12,18 @@ from .free_queue import Block, FreeQueue
 
 
 class BlockPool:
-    """`num_blocks` blocks, of which block 0 is the null block: it serves nobody and is never free."""
+    """`num_blocks` blocks, of which block 0 is the null block: it serves nobody and is never free.
 
-    def __init__(self, num_blocks: int, enable_caching: bool = True) -> None:
+    `unhashed_first`: blocks without a hash are reused before cached ones; vLLM up to about 0.18 keeps one order.
+    """
+
+    def __init__(self, num_blocks: int, enable_caching: bool = True, unhashed_first: bool = True) -> None:
         if num_blocks < 2:
             raise ValueError("a pool needs at least two blocks: one is the null block")
         self.blocks = tuple(Block(block_id) for block_id in range(num_blocks))
         self.free_queue = FreeQueue(self.blocks[1:])
         self._enable_caching = enable_caching
+        self._unhashed_first = unhashed_first
         self._cached: dict[BlockDigest, dict[int, Block]] = {}
         self._events: list[CacheEvent] = []
 
@@ -87,7 +91,7 @@ class BlockPool:
                 raise ValueError(f"{block!r} is free already")
             block.reference_count -= 1
             if block.reference_count == 0:
-                cached = self._enable_caching and block.digest is not None
+                cached = self._enable_caching and (block.digest is not None or not self._unhashed_first)
                 (reuse_last if cached else reuse_first).append(block)
         self.free_queue.prepend(reuse_first)
         self.free_queue.append(reuse_last)

@@ -177,12 +177,9 @@ def parse_token_ids(body: Body, name: str) -> list[int]:
     return tokens
 
 
-def check_model(body: Body, model_name: str) -> None:
-    """Raises ApiError (404) unless the body names the model, or none."""
-    model = _text(body, "model")
-    if model and model != model_name:
-        message = f"The model `{model}` does not exist. Valid aliases: {model_name}."
-        raise ApiError(message, status=404, kind="NotFoundError", param="model")
+def text_of(body: Body, name: str) -> str | None:
+    """A text field that may be missing. Raises ApiError."""
+    return _text(body, name)
 
 
 def check_flag(body: Body, name: str) -> bool:

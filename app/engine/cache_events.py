@@ -3,7 +3,16 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .block_hash import BlockDigest
+from .block_hash import BlockDigest, EventKey
+
+
+@dataclass(frozen=True, slots=True)
+class Lora:
+    """An adapter: its name, its path (which enters hashes too), the number that events carry."""
+
+    name: str
+    path: str = ""
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +26,8 @@ class BlocksStored:
     parent_block_hash: BlockDigest | None
     token_ids: tuple[int, ...]
     block_size: int
-    lora_name: str | None
-    extra_keys: tuple[tuple[str, ...] | None, ...]
+    lora: Lora | None
+    extra_keys: tuple[tuple[EventKey, ...] | None, ...]
     session_id: str | None
 
 

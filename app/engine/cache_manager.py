@@ -5,6 +5,8 @@ block that is taken and held something, then one store of all the blocks that ar
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from .block_hash import extra_keys_in_event
 from .block_pool import BlockPool
@@ -13,15 +15,34 @@ from .free_queue import Block
 from .request import RequestState
 
 
-class CacheManager:
-    """Counts `queries` and `hits` (tokens) once a request, when it is first admitted, as vLLM 0.32 does."""
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """When queries and hits are counted. The defaults are 0.32's: once a request, when it is first admitted.
 
-    def __init__(self, pool: BlockPool, block_size: int, enable_caching: bool = True) -> None:
+    Older servers count each lookup of a waiting request, also where admission then fails (`every_try`), up to 0.10
+    those that follow a preemption too, and 0.8 counts blocks instead of tokens: of a prompt, those that could hit.
+    """
+
+    every_try: bool = False
+    after_preemption: bool = False
+    in_blocks: bool = False
+
+
+COUNTED_ONCE: Final = Counting()
+
+
+class CacheManager:
+    """Block tables, and the counters `queries` and `hits`, in tokens unless `counting` says otherwise."""
+
+    def __init__(
+        self, pool: BlockPool, block_size: int, enable_caching: bool = True, counting: Counting = COUNTED_ONCE
+    ) -> None:
         self.pool = pool
         self.block_size = block_size
         self.queries = 0
         self.hits = 0
         self._enable_caching = enable_caching
+        self._counting = counting
 
     def look_up(self, state: RequestState) -> list[Block]:
         """The longest cached prefix of a request, without its last token: that is computed anew to get logits.
@@ -38,6 +59,8 @@ class CacheManager:
             hit.append(block)
         if hit and state.request.full_report:
             self.pool.announce(self._stored_event(state, 0, len(hit)))
+        if self._counting.every_try:
+            self._count(state, len(hit))
         return hit
 
     def admit(self, state: RequestState, hit: Sequence[Block], new_tokens: int) -> bool:
@@ -54,9 +77,8 @@ class CacheManager:
         state.computed_tokens = len(hit) * self.block_size
         if state.preemptions == 0:
             state.cached_tokens = state.computed_tokens
-            if self._looks_up(state):
-                self.queries += len(state.token_ids)
-                self.hits += state.computed_tokens
+        if self._looks_up(state) and not self._counting.every_try:
+            self._count(state, len(hit))
         if not self.extend(state, new_tokens):
             raise AssertionError("a request whose every token fits has room for a part of them")
         return True
@@ -88,6 +110,16 @@ class CacheManager:
     def _looks_up(self, state: RequestState) -> bool:
         return self._enable_caching and not state.request.skip_reading_cache
 
+    def _count(self, state: RequestState, hit_blocks: int) -> None:
+        if state.preemptions and not self._counting.after_preemption:
+            return
+        if self._counting.in_blocks:
+            self.queries += (len(state.token_ids) - 1) // self.block_size
+            self.hits += hit_blocks
+        else:
+            self.queries += len(state.token_ids)
+            self.hits += hit_blocks * self.block_size
+
     def _blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.block_size)
 
@@ -105,7 +137,7 @@ class CacheManager:
             parent_block_hash=state.digests[first - 1] if first else None,
             token_ids=tuple(state.token_ids[first * self.block_size : end * self.block_size]),
             block_size=self.block_size,
-            lora_name=state.request.lora_name,
+            lora=state.request.lora,
             extra_keys=tuple(extra_keys_in_event(state.extra_keys(index)) for index in range(first, end)),
             session_id=state.request.session_id,
         )

@@ -11,13 +11,14 @@ whoever drives the core lets that time pass before it shows the step's tokens an
 Requests that a step finishes hold their blocks until the step's time is over: until `settle`, or the next `step`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from .block_hash import SHA256_CBOR, BlockDigest, BlockHasher
 from .block_pool import BlockPool
 from .cache_events import BlocksCleared, BlocksRemoved, BlocksStored, CacheEvent
-from .cache_manager import CacheManager
+from .cache_manager import COUNTED_ONCE, CacheManager, Counting
 from .profiles import INSTANT, StepWork, TimingProfile
 from .request import CoreRequest, RequestState
 from .scheduler import Schedule, Scheduler
@@ -57,6 +58,9 @@ class CoreConfig:
     max_model_len: int = 32768
     enable_prefix_caching: bool = True
     profile: TimingProfile = INSTANT
+    hasher: BlockHasher = SHA256_CBOR
+    counting: Counting = COUNTED_ONCE
+    unhashed_first: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +128,9 @@ class EngineCore:
         self.config = config
         self.max_model_len = min(config.max_model_len, (config.num_gpu_blocks - 1) * config.block_size)
         """The longest prompt with its answer: the configured length, or what the pool can hold if that is less."""
-        self.pool = BlockPool(config.num_gpu_blocks, config.enable_prefix_caching)
-        self._cache = CacheManager(self.pool, config.block_size, config.enable_prefix_caching)
+        caching = config.enable_prefix_caching
+        self.pool = BlockPool(config.num_gpu_blocks, caching, config.unhashed_first)
+        self._cache = CacheManager(self.pool, config.block_size, caching, config.counting)
         self._scheduler = Scheduler(self._cache, config.max_num_batched_tokens, config.max_num_seqs)
         self._next_token = next_token
         self._states: dict[str, RequestState] = {}
@@ -137,19 +142,32 @@ class EngineCore:
         self._prompt_tokens_cached = 0
         self._generation_tokens = 0
 
+    def prepare(self, request: CoreRequest, digests: Sequence[BlockDigest] = ()) -> RequestState:
+        """A request's state before it is queued, so that its blocks can be hashed in several goes.
+
+        `digests` are those of another request with the same prompt, salt and adapter.
+        """
+        hashed = self.config.block_size if self.config.enable_prefix_caching else 0
+        return RequestState(request, hashed, self.config.hasher, digests)
+
     def add_request(self, request: CoreRequest, now_s: float) -> None:
-        """Queues a request for the next step.
+        """Queues a request for the next step. Raises ValueError as `add_prepared` does."""
+        self.add_prepared(self.prepare(request), now_s)
+
+    def add_prepared(self, state: RequestState, now_s: float) -> None:
+        """Queues a prepared request for the next step, and hashes what of it isn't yet.
 
         Raises ValueError for an empty prompt, one that leaves no room for a token within `max_model_len`, a
         `max_tokens` below 1, or an id that is in use.
         """
+        request = state.request
         if not 0 < len(request.prompt_token_ids) < self.max_model_len:
             raise ValueError(f"a prompt has 1 to {self.max_model_len - 1} tokens, not {len(request.prompt_token_ids)}")
         if request.max_tokens < 1:
             raise ValueError("max_tokens must be at least 1")
         if request.request_id in self._states:
             raise ValueError(f"request id {request.request_id} is in use")
-        state = RequestState(request, self.config.block_size if self.config.enable_prefix_caching else 0)
+        state.hash_blocks()
         self._states[request.request_id] = state
         self._scheduler.add(state)
 

@@ -6,28 +6,32 @@ Everything that can be refused is refused before the first byte of an answer; wh
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import Any
 
+from .block_hash import BlockDigest
 from .bodies import (
     ApiError,
     Body,
     Conversation,
     Prompt,
     Sampling,
-    check_model,
     parse_conversation,
     parse_prompts,
     parse_sampling,
 )
+from .cache_events import Lora
 from .chat_template import TemplateError, render_chat
 from .choice_text import ChoiceText
 from .core import CoreRequest
+from .imitation import Imitation
 from .limits import check_chars, check_length, max_tokens_of
-from .loop import EngineLoop, Output, OutputStream, RequestRecord, Submission
-from .reply import end_token, write_reply
+from .models import Models
+from .outputs import Output, OutputStream, RequestRecord, Submission
+from .ranks import EngineRanks
+from .reply import Reply, end_token, write_reply
 from .responses import (
     DONE,
     Delta,
@@ -50,6 +54,9 @@ from .tokenizer import MODEL_VOCABULARY_SIZE, Tokenizer
 THREAD_CHARS = 20_000
 """Texts longer than this are cut into tokens in a thread, so that the steps go on meanwhile."""
 
+HASHED_AT_ONCE = 64
+"""Blocks of a prompt that are hashed in one go: well under a millisecond of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -61,6 +68,8 @@ class Job:
     prompt_text: str | None
     chat: bool
     arrived_s: float
+    lora: Lora | None = None
+    rank: int | None = None
 
 
 @dataclass(slots=True)
@@ -79,41 +88,70 @@ class Generator:
 
     def __init__(
         self,
-        loop: EngineLoop,
+        ranks: EngineRanks,
         tokenizer: Tokenizer,
-        model_name: str,
+        models: Models,
         fingerprint: str,
+        *,
+        imitation: Imitation,
+        images: bool = False,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self._loop = loop
-        self._tokenizer = tokenizer
-        self._model_name = model_name
+        self._ranks = ranks
+        self.tokenizer = tokenizer
+        self._models = models
         self._fingerprint = fingerprint
+        self._as = imitation
         self._wall = wall
         self._numbers = itertools.count()
-        self.max_model_len = loop.core.max_model_len
+        self.max_model_len = ranks.loops[0].core.max_model_len
 
     async def chat(self, body: Body, headers: Mapping[str, str], arrived_s: float) -> Job:
         """A body of /v1/chat/completions; `arrived_s` is when it was here, on the loop's clock."""
-        sampling = parse_sampling(body, chat=True, session_header=headers.get("x-session-id"))
+        sampling = self._sampling(body, headers, chat=True)
         conversation = parse_conversation(body)
-        check_model(body, self._model_name)
+        lora = self._models.chosen_by(body)
         token_ids = await self.encode_chat(conversation)
         check_length(len(token_ids), self.max_model_len)
-        prompt_text = self._tokenizer.decode(token_ids) if sampling.return_prompt_text else None
-        envelope = self._envelope("chatcmpl", sampling, headers)
-        return Job(envelope, sampling, [tuple(token_ids)], prompt_text, chat=True, arrived_s=arrived_s)
+        prompt_text = self.tokenizer.decode(token_ids) if sampling.return_prompt_text else None
+        return Job(
+            self._envelope("chatcmpl", sampling, headers, lora),
+            sampling,
+            [tuple(token_ids)],
+            prompt_text,
+            chat=True,
+            arrived_s=arrived_s,
+            lora=lora,
+            rank=_rank(headers),
+        )
 
     async def completion(self, body: Body, headers: Mapping[str, str], arrived_s: float) -> Job:
         """A body of /v1/completions."""
-        sampling = parse_sampling(body, chat=False, session_header=headers.get("x-session-id"))
+        sampling = self._sampling(body, headers, chat=False)
         prompts = parse_prompts(body)
-        check_model(body, self._model_name)
+        lora = self._models.chosen_by(body)
         encoded = [tuple(await self.encode_prompt(prompt)) for prompt in prompts]
         for token_ids in encoded:
             check_length(len(token_ids), self.max_model_len)
-        envelope = self._envelope("cmpl", sampling, headers)
-        return Job(envelope, sampling, encoded, None, chat=False, arrived_s=arrived_s)
+        return Job(
+            self._envelope("cmpl", sampling, headers, lora),
+            sampling,
+            encoded,
+            None,
+            chat=False,
+            arrived_s=arrived_s,
+            lora=lora,
+            rank=_rank(headers),
+        )
+
+    def _sampling(self, body: Body, headers: Mapping[str, str], *, chat: bool) -> Sampling:
+        sampling = parse_sampling(body, chat=chat, session_header=headers.get("x-session-id"))
+        return replace(
+            sampling,
+            return_token_ids=sampling.return_token_ids and self._as.token_ids,
+            cache_salt=sampling.cache_salt if self._as.cache_salts else None,
+            full_report=sampling.full_report and self._as.reuse_report,
+        )
 
     async def encode_chat(self, conversation: Conversation) -> list[int]:
         """Tokens of a conversation under the template."""
@@ -129,51 +167,61 @@ class Generator:
         chars = sum(len(segment.text) for segment in segments)
         check_chars(chars, self.max_model_len)
         if chars > THREAD_CHARS:
-            return await asyncio.to_thread(self._tokenizer.encode_segments, segments)
-        return self._tokenizer.encode_segments(segments)
+            return await asyncio.to_thread(self.tokenizer.encode_segments, segments)
+        return self.tokenizer.encode_segments(segments)
 
     async def encode_prompt(self, prompt: Prompt) -> list[int]:
         """Tokens of a prompt that stands for itself: special tokens are special in it, ids are checked."""
         if isinstance(prompt, str):
             check_chars(len(prompt), self.max_model_len)
             if len(prompt) > THREAD_CHARS:
-                return await asyncio.to_thread(self._tokenizer.encode_text, prompt, specials=True)
-            return self._tokenizer.encode_text(prompt, specials=True)
+                return await asyncio.to_thread(self.tokenizer.encode_text, prompt, specials=True)
+            return self.tokenizer.encode_text(prompt, specials=True)
         if prompt and max(prompt) >= MODEL_VOCABULARY_SIZE:
             raise ApiError(f"Token id {max(prompt)} is out of vocabulary")
         return prompt
 
-    def submit(self, job: Job) -> OutputStream:
-        """Hands a job to the loop."""
-        sampling = job.sampling
+    async def submit(self, job: Job) -> OutputStream:
+        """Hands a job to the ranks. The hashing of long prompts lets the steps go on meanwhile."""
         submissions = []
         for token_ids in job.prompts:
-            max_tokens = max_tokens_of(sampling, len(token_ids), self.max_model_len)
-            stops = sampling.stop_token_ids | (frozenset() if sampling.ignore_eos else {end_token(token_ids)})
-            for choice in range(sampling.n):
-                reply = write_reply(
-                    self._tokenizer,
-                    token_ids,
-                    seed=sampling.seed,
-                    choice=choice,
-                    ignore_eos=sampling.ignore_eos,
-                    min_tokens=sampling.min_tokens,
-                )
-                request = CoreRequest(
-                    request_id=f"{job.envelope.id}-{next(self._numbers)}",
-                    prompt_token_ids=token_ids,
-                    max_tokens=max_tokens,
-                    cache_salt=sampling.cache_salt,
-                    session_id=sampling.session_id,
-                    full_report=sampling.full_report,
-                    skip_reading_cache=sampling.prompt_logprobs,
-                    stop_token_ids=stops,
-                )
-                submissions.append(Submission(request, reply, sampling.n))
+            digests: Sequence[BlockDigest] = ()
+            for choice in range(job.sampling.n):
+                request = self._request(job, token_ids)
+                prepared = self._ranks.loops[0].core.prepare(request, digests)
+                for _ in prepared.hash_steps(HASHED_AT_ONCE):
+                    await asyncio.sleep(0)
+                digests = prepared.digests
+                submissions.append(Submission(request, self._reply(job, token_ids, choice), job.sampling.n, prepared))
         try:
-            return self._loop.submit(submissions, job.arrived_s)
+            return self._ranks.submit(submissions, job.arrived_s, job.rank)
         except ValueError as error:
             raise ApiError(str(error)) from None
+
+    def _request(self, job: Job, token_ids: tuple[int, ...]) -> CoreRequest:
+        sampling = job.sampling
+        return CoreRequest(
+            request_id=f"{job.envelope.id}-{next(self._numbers)}",
+            prompt_token_ids=token_ids,
+            max_tokens=max_tokens_of(sampling, len(token_ids), self.max_model_len),
+            cache_salt=sampling.cache_salt,
+            lora=job.lora,
+            session_id=sampling.session_id,
+            full_report=sampling.full_report,
+            skip_reading_cache=sampling.prompt_logprobs,
+            stop_token_ids=sampling.stop_token_ids | (frozenset() if sampling.ignore_eos else {end_token(token_ids)}),
+        )
+
+    def _reply(self, job: Job, token_ids: tuple[int, ...], choice: int) -> Reply:
+        sampling = job.sampling
+        return write_reply(
+            self.tokenizer,
+            token_ids,
+            seed=sampling.seed,
+            choice=choice,
+            ignore_eos=sampling.ignore_eos,
+            min_tokens=sampling.min_tokens,
+        )
 
     async def frames(self, job: Job, stream: OutputStream) -> AsyncIterator[bytes]:
         """A streamed answer. Ends early, without `[DONE]`, where the request was aborted."""
@@ -261,22 +309,34 @@ class Generator:
         return frame(job.envelope, delta, usage=counts, fingerprint=fingerprint)
 
     def _usage(self, job: Job, answers: list[_Answer], told_by: RequestRecord) -> Usage:
+        cached: int | None = told_by.cached_tokens
+        if not self._as.usage_details or (not cached and not self._as.zero_cached_tokens):
+            cached = None
         return Usage(
             prompt_tokens=sum(map(len, job.prompts)),
             completion_tokens=sum(len(answer.token_ids) for answer in answers),
-            cached_tokens=told_by.cached_tokens,
-            created_cache_tokens=told_by.created_cache_tokens if job.chat else None,
+            cached_tokens=cached,
+            created_cache_tokens=told_by.created_cache_tokens if job.chat and self._as.created_cache_tokens else None,
         )
 
     def _timing(self, job: Job, stream: OutputStream) -> Timing | None:
         """Of a single answer; several can't be told as one."""
-        return stream.records[0].timing() if len(stream.records) == 1 else None
+        if len(stream.records) != 1 or not self._as.request_metrics:
+            return None
+        return stream.records[0].timing()
 
     def _answers(self, job: Job) -> list[_Answer]:
         count = len(job.prompts) * job.sampling.n
-        return [_Answer(ChoiceText(self._tokenizer, job.sampling.stop)) for _ in range(count)]
+        return [_Answer(ChoiceText(self.tokenizer, job.sampling.stop)) for _ in range(count)]
 
-    def _envelope(self, prefix: str, sampling: Sampling, headers: Mapping[str, str]) -> Envelope:
+    def _envelope(self, prefix: str, sampling: Sampling, headers: Mapping[str, str], lora: Lora | None) -> Envelope:
         given: Any = headers.get("x-request-id") or sampling.request_id
         answer_id = f"{prefix}-{given or token_hex(8)}"
-        return Envelope(answer_id, int(self._wall()), self._model_name, self._fingerprint)
+        return Envelope(answer_id, int(self._wall()), lora.name if lora else self._models.name, self._fingerprint)
+
+
+def _rank(headers: Mapping[str, str]) -> int | None:
+    try:
+        return int(headers["x-data-parallel-rank"])
+    except (KeyError, ValueError):
+        return None

@@ -4,24 +4,22 @@ Bare, because an answer is a stream of small writes and every layer in between w
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from secrets import token_hex
 from typing import Any, TypeAlias
 
-from .bodies import ApiError, Body, check_flag, check_model, parse_conversation, parse_json, parse_token_ids
+from .bodies import ApiError, Body, check_flag, parse_conversation, parse_json, parse_token_ids
 from .generate import Generator, Job
-from .loop import EngineLoop, OutputStream
+from .imitation import Imitation
+from .models import Models
+from .outputs import OutputStream
+from .ranks import EngineRanks
 from .responses import Json, encode
-from .tokenizer import Tokenizer
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers: TypeAlias = Mapping[str, str]
 
-VLLM_VERSION = "0.32.0"
-"""Whose protocols this speaks."""
 MAX_BODY_BYTES = 100 * 1024 * 1024
 _JSON = "application/json"
 _EVENT_STREAM = "text/event-stream; charset=utf-8"
@@ -35,18 +33,18 @@ class HttpApp:
     """Routes requests to the handlers of one engine."""
 
     def __init__(
-        self, loop: EngineLoop, tokenizer: Tokenizer, generator: Generator, *, model_name: str, profile: str
+        self, ranks: EngineRanks, generator: Generator, models: Models, *, profile: str, imitation: Imitation
     ) -> None:
-        self._loop = loop
-        self._tokenizer = tokenizer
+        self._ranks = ranks
+        self._tokenizer = generator.tokenizer
         self._generator = generator
-        self._model_name = model_name
+        self._models = models
         self._profile = profile
-        self._started_s = int(time.time())
-        self._routes: dict[str, tuple[str, Callable[[Scope, Receive, Send], Awaitable[None]]]] = {
+        self._as = imitation
+        routes: dict[str, tuple[str, Callable[[Scope, Receive, Send], Awaitable[None]]]] = {
             "/v1/chat/completions": ("POST", self._chat),
             "/v1/completions": ("POST", self._completions),
-            "/v1/models": ("GET", self._models),
+            "/v1/models": ("GET", self._list_models),
             "/version": ("GET", self._version),
             "/health": ("GET", self._health),
             "/ping": ("GET", self._health),
@@ -55,6 +53,7 @@ class HttpApp:
             "/detokenize": ("POST", self._detokenize),
             "/reset_prefix_cache": ("POST", self._reset),
         }
+        self._routes = {path: route for path, route in routes.items() if path not in imitation.absent_paths}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI interface; only `http` is spoken."""
@@ -83,11 +82,11 @@ class HttpApp:
         headers = _headers(scope)
         raw = await _read_body(headers, receive)
         # Before the tokenizing: a profile's first step has that time in it.
-        arrived_s = self._loop.now_s()
+        arrived_s = self._ranks.now_s()
         return await read(parse_json(raw), headers, arrived_s)
 
     async def _generate(self, job: Job, receive: Receive, send: Send) -> None:
-        stream = self._generator.submit(job)
+        stream = await self._generator.submit(job)
         watcher = asyncio.create_task(_abort_when_gone(receive, stream))
         try:
             if job.sampling.stream:
@@ -104,65 +103,43 @@ class HttpApp:
             watcher.cancel()
             stream.abort()
 
-    async def _models(self, scope: Scope, receive: Receive, send: Send) -> None:
-        permission = {
-            "id": f"modelperm-{token_hex(8)}",
-            "object": "model_permission",
-            "created": self._started_s,
-            "allow_create_engine": False,
-            "allow_sampling": True,
-            "allow_logprobs": False,
-            "allow_search_indices": False,
-            "allow_view": True,
-            "allow_fine_tuning": False,
-            "organization": "*",
-            "group": None,
-            "is_blocking": False,
-        }
-        card = {
-            "id": self._model_name,
-            "object": "model",
-            "created": self._started_s,
-            "owned_by": "vllm",
-            "root": self._model_name,
-            "parent": None,
-            "max_model_len": self._generator.max_model_len,
-            "permission": [permission],
-        }
-        await _answer(send, 200, encode({"object": "list", "data": [card]}))
+    async def _list_models(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await _answer(send, 200, encode(self._models.listed(self._generator.max_model_len)))
 
     async def _version(self, scope: Scope, receive: Receive, send: Send) -> None:
         told = {"embedded_engine": True, "profile": self._profile, "timing": "modelled"}
-        await _answer(send, 200, encode({"version": VLLM_VERSION, "prefixscope": told}))
+        await _answer(send, 200, encode({"version": self._as.version, "prefixscope": told}))
 
     async def _health(self, scope: Scope, receive: Receive, send: Send) -> None:
         await _answer(send, 200, b"", content_type=None)
 
     async def _metrics(self, scope: Scope, receive: Receive, send: Send) -> None:
-        page, content_type = self._loop.metrics.page(_headers(scope).get("accept", ""))
+        page, content_type = self._ranks.page.render(_headers(scope).get("accept", ""))
         await _answer(send, 200, page, content_type=content_type)
 
     async def _tokenize(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = parse_json(await _read_body(_headers(scope), receive))
-        check_model(body, self._model_name)
+        self._models.chosen_by(body)
         check_flag(body, "add_special_tokens")  # Accepted: Qwen2.5 adds none.
         prompt = body.get("prompt")
         if isinstance(prompt, str) and "messages" not in body:
             tokens = await self._generator.encode_prompt(prompt)
         else:
             tokens = await self._generator.encode_chat(parse_conversation(body))
-        strings = self._tokenizer.token_strings(tokens) if check_flag(body, "return_token_strs") else None
         told: Json = {"count": len(tokens), "max_model_len": self._generator.max_model_len, "tokens": tokens}
-        await _answer(send, 200, encode(told | {"token_strs": strings}))
+        if self._as.token_strings:
+            asked = check_flag(body, "return_token_strs")
+            told["token_strs"] = self._tokenizer.token_strings(tokens) if asked else None
+        await _answer(send, 200, encode(told))
 
     async def _detokenize(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = parse_json(await _read_body(_headers(scope), receive))
-        check_model(body, self._model_name)
+        self._models.chosen_by(body)
         tokens = await self._generator.encode_prompt(parse_token_ids(body, "tokens"))
         await _answer(send, 200, encode({"prompt": self._tokenizer.decode(tokens)}))
 
     async def _reset(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await _answer(send, 200, encode({"success": self._loop.reset_prefix_cache()}))
+        await _answer(send, 200, encode({"success": self._ranks.reset_prefix_cache()}))
 
 
 async def _abort_when_gone(receive: Receive, stream: OutputStream) -> None:

@@ -1,16 +1,23 @@
-"""KV-cache events as vLLM 0.32 puts them on the wire: msgpack maps with a `type` key, in batches. Pure.
+"""KV-cache events as vLLM puts them on the wire: msgpack maps with a `type` key, or older releases' arrays. Pure.
 
-A batch is `[ts, [event, ...], data_parallel_rank]`; fields stand in vLLM's order, and defaults are left out.
+A batch is `[ts, [event, ...], data_parallel_rank]`; fields stand in vLLM's order, and defaults are left out: of an
+array only those at its end.
 """
+
+from typing import Any
 
 import msgspec
 
-from .block_hash import low_64_bits
+from .block_hash import BlockDigest, low_64_bits
 from .core import BlocksRemoved, BlocksStored, CacheEvent
+from .imitation import Imitation
 
 MEDIUM = "GPU"
 GROUP = 0
 SPEC_KIND = "full_attention"
+_REQUIRED_STORE_FIELDS, _REQUIRED_REMOVE_FIELDS = 7, 2
+
+_Hash = int | bytes
 
 
 class _Event(msgspec.Struct, omit_defaults=True, tag_field="type", tag=True, gc=False):
@@ -20,23 +27,26 @@ class _Event(msgspec.Struct, omit_defaults=True, tag_field="type", tag=True, gc=
 class BlockStored(_Event, gc=False):
     """Blocks that became resident, or (full report) a reused prefix, from `parent_block_hash` on."""
 
-    block_hashes: list[int]
-    parent_block_hash: int | None
+    block_hashes: list[_Hash]
+    parent_block_hash: _Hash | None
     token_ids: list[int]
     block_size: int
     lora_id: int | None
     medium: str
     lora_name: str | None
-    extra_keys: list[list[str] | None]
+    extra_keys: list[list[Any] | None]
     group_idx: int | None = None
     kv_cache_spec_kind: str | None = None
+    kv_cache_spec_sliding_window: int | None = None
+    locality: str | None = None
+    ownership: str | None = None
     session_id: str | None = None
 
 
 class BlockRemoved(_Event, gc=False):
     """Blocks that were evicted."""
 
-    block_hashes: list[int]
+    block_hashes: list[_Hash]
     medium: str
     group_idx: int | None = None
 
@@ -48,27 +58,55 @@ class AllBlocksCleared(_Event, gc=False):
 _encoder = msgspec.msgpack.Encoder()
 
 
-def encode_batch(events: tuple[CacheEvent, ...], wall_s: float, rank: int = 0) -> bytes:
-    """The payload of one message: one step's events. `wall_s` is seconds of the Unix epoch."""
-    return _encoder.encode([wall_s, [_on_the_wire(event) for event in events], rank])
+class EventEncoder:
+    """Batches of one rank, in the form of one release."""
 
+    def __init__(self, rank: int = 0, imitation: Imitation | None = None) -> None:
+        self._rank = rank
+        self._as = imitation or Imitation()
+        self._hash = _whole if self._as.bytes_hashes else low_64_bits
 
-def _on_the_wire(event: CacheEvent) -> _Event:
-    if isinstance(event, BlocksStored):
-        parent = event.parent_block_hash
+    def batch(self, events: tuple[CacheEvent, ...], wall_s: float) -> bytes:
+        """The payload of one message: one step's events. `wall_s` is seconds of the Unix epoch."""
+        shown = [self._on_the_wire(event) for event in events]
+        if self._as.array_events:
+            return _encoder.encode([wall_s, [self._array(event) for event in shown], self._rank])
+        return _encoder.encode([wall_s, shown, self._rank])
+
+    def _on_the_wire(self, event: CacheEvent) -> _Event:
+        if isinstance(event, BlocksStored):
+            return self._stored(event)
+        if isinstance(event, BlocksRemoved):
+            return BlockRemoved([self._hash(digest) for digest in event.block_hashes], MEDIUM, GROUP)
+        return AllBlocksCleared()
+
+    def _stored(self, event: BlocksStored) -> BlockStored:
+        parent, lora = event.parent_block_hash, event.lora
         return BlockStored(
-            block_hashes=[low_64_bits(digest) for digest in event.block_hashes],
-            parent_block_hash=None if parent is None else low_64_bits(parent),
+            block_hashes=[self._hash(digest) for digest in event.block_hashes],
+            parent_block_hash=None if parent is None else self._hash(parent),
             token_ids=list(event.token_ids),
             block_size=event.block_size,
-            lora_id=None,
+            lora_id=lora.number if lora else None,
             medium=MEDIUM,
-            lora_name=event.lora_name,
+            lora_name=lora.name if lora else None,
             extra_keys=[None if keys is None else list(keys) for keys in event.extra_keys],
             group_idx=GROUP,
             kv_cache_spec_kind=SPEC_KIND,
-            session_id=event.session_id,
+            session_id=event.session_id if self._as.session_ids else None,
         )
-    if isinstance(event, BlocksRemoved):
-        return BlockRemoved([low_64_bits(digest) for digest in event.block_hashes], MEDIUM, GROUP)
-    return AllBlocksCleared()
+
+    def _array(self, event: _Event) -> list[Any]:
+        values: list[Any] = list(msgspec.structs.astuple(event))
+        required = 0
+        if isinstance(event, BlockStored):
+            values, required = values[: self._as.store_fields], _REQUIRED_STORE_FIELDS
+        elif isinstance(event, BlockRemoved):
+            values, required = values[: self._as.remove_fields], _REQUIRED_REMOVE_FIELDS
+        while len(values) > required and values[-1] is None:
+            values.pop()
+        return [type(event).__name__, *values]
+
+
+def _whole(digest: BlockDigest) -> bytes:
+    return digest

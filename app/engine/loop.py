@@ -8,140 +8,51 @@ end of a step its events are published first, then its tokens are handed out: vL
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from .core import CoreConfig, CoreRequest, EngineCore, Progress, StepResult
-from .kv_wire import encode_batch
-from .metrics import EngineMetrics, FinishedRequest
-from .reply import Reply
-from .responses import Timing
+from .kv_wire import EventEncoder
+from .metrics import EngineMetrics
+from .metrics_page import MetricsPage
+from .outputs import EndReason, Output, OutputStream, RequestRecord, Submission, submit
 
 MAX_LAG_S = 0.05
 
-EndReason = Literal["stop", "length", "abort"]
 Publish = Callable[[bytes], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """One request for the core with the words to sample; `n` is how many answers its client asked for."""
-
-    request: CoreRequest
-    reply: Reply
-    n: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One token of one answer; `choice` is its place in the submitted sequence."""
-
-    choice: int
-    token_id: int
-    finish_reason: str | None
-
-
-class RequestRecord:
-    """What the loop remembers of a request. Times are seconds of the monotonic clock, None until they come."""
-
-    __slots__ = (
-        "arrived_s",
-        "cached_tokens",
-        "choice",
-        "created_cache_tokens",
-        "first_token_s",
-        "last_token_s",
-        "output_tokens",
-        "preemptions",
-        "scheduled_s",
-        "stream",
-        "submission",
-    )
-
-    def __init__(self, submission: Submission, choice: int, stream: "OutputStream", arrived_s: float) -> None:
-        self.submission = submission
-        self.choice = choice
-        self.stream = stream
-        self.arrived_s = arrived_s
-        self.scheduled_s: float | None = None
-        self.first_token_s: float | None = None
-        self.last_token_s: float | None = None
-        self.cached_tokens = 0
-        self.created_cache_tokens = 0
-        self.output_tokens = 0
-        self.preemptions = 0
-
-    def timing(self) -> Timing | None:
-        """Its times; None before the first token."""
-        if self.scheduled_s is None or self.first_token_s is None or self.last_token_s is None:
-            return None
-        return Timing(self.arrived_s, self.scheduled_s, self.first_token_s, self.last_token_s, self.output_tokens)
-
-    def figures(self, reason: EndReason, now_s: float) -> FinishedRequest:
-        """What the metrics page takes in at its end."""
-        timing, request = self.timing(), self.submission.request
-        return FinishedRequest(
-            finish_reason=reason,
-            e2e_s=max(0.0, now_s - self.arrived_s),
-            queue_s=None if self.scheduled_s is None else max(0.0, self.scheduled_s - self.arrived_s),
-            prefill_s=None if timing is None else timing.first_token_s - timing.scheduled_s,
-            decode_s=None if timing is None else timing.last_token_s - timing.first_token_s,
-            prompt_tokens=len(request.prompt_token_ids),
-            cached_tokens=self.cached_tokens,
-            output_tokens=self.output_tokens,
-            max_tokens=request.max_tokens,
-            preemptions=self.preemptions,
-            n=self.submission.n,
-        )
-
-
-class OutputStream:
-    """The outputs of requests that were submitted together, in the order in which the steps gave them."""
-
-    def __init__(self, loop: "EngineLoop") -> None:
-        self.records: list[RequestRecord] = []
-        self._loop = loop
-        self._outputs: asyncio.Queue[Output | None] = asyncio.Queue()
-
-    async def get(self) -> Output | None:
-        """The next output; None once the requests were aborted. Not to be asked after the last answer's end."""
-        return await self._outputs.get()
-
-    def put(self, output: Output | None) -> None:
-        """The loop's side of `get`."""
-        self._outputs.put_nowait(output)
-
-    def stop(self, choice: int) -> None:
-        """Ends one answer early, as a stop string does."""
-        self._loop.end(self.records[choice], "stop")
-
-    def abort(self) -> None:
-        """Ends what still runs, and whoever waits in `get`. Harmless after the end."""
-        for record in self.records:
-            self._loop.end(record, "abort")
-        self.put(None)
-
-
 class EngineLoop:
-    """Drives one core. `run` is its task; everything else is called on the same event loop."""
+    """Drives one core, that of one rank. `run` is its task; all else is called on the same event loop.
+
+    `publish` None: nobody hears of events.
+    """
 
     def __init__(
         self,
         config: CoreConfig,
-        publish: Publish,
+        publish: Publish | None,
         model_name: str,
+        *,
+        rank: int = 0,
+        page: MetricsPage | None = None,
+        encoder: EventEncoder | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.core = EngineCore(config, self._next_token)
-        self.metrics = EngineMetrics(config, self.core.max_model_len, model_name)
+        self.metrics = EngineMetrics(config, self.core.max_model_len, model_name, page, rank)
         self._publish = publish
+        self._encoder = encoder or EventEncoder(rank)
         self._monotonic = monotonic
         self._wall = wall
         self._sleep = sleep
         self._live: dict[str, RequestRecord] = {}
         self._woken = asyncio.Event()
+
+    @property
+    def unfinished(self) -> int:
+        """Requests that wait or run."""
+        return len(self._live)
 
     def now_s(self) -> float:
         """The clock of all times here."""
@@ -152,19 +63,15 @@ class EngineLoop:
 
         `arrived_s` is when the client's request was here, if that was earlier than now.
         """
-        stream = OutputStream(self)
-        arrived_s = self._monotonic() if arrived_s is None else arrived_s
-        for choice, submission in enumerate(submissions):
-            record = RequestRecord(submission, choice, stream, arrived_s)
-            try:
-                self.core.add_request(submission.request, arrived_s)
-            except ValueError:
-                stream.abort()
-                raise
-            self._live[submission.request.request_id] = record
-            stream.records.append(record)
+        return submit(submissions, lambda _submission: self, self._monotonic() if arrived_s is None else arrived_s)
+
+    def add(self, record: RequestRecord) -> None:
+        """Queues one request. Raises ValueError for one that the core can't take."""
+        submission = record.submission
+        prepared = submission.prepared or self.core.prepare(submission.request)
+        self.core.add_prepared(prepared, record.arrived_s)
+        self._live[submission.request.request_id] = record
         self._woken.set()
-        return stream
 
     def end(self, record: RequestRecord, reason: EndReason) -> None:
         """Ends a request from outside: its client left, or its text came to a stop string."""
@@ -175,6 +82,8 @@ class EngineLoop:
         self.core.abort_request(request_id, now_s)
         self.metrics.observe_finished(record.figures(reason, now_s))
         self.metrics.observe_core(self.core.gauges())
+        # After an abort an empty step may follow, which tells of a reset.
+        self._woken.set()
 
     def abort_all(self) -> None:
         """Ends every request; their streams give None."""
@@ -186,10 +95,10 @@ class EngineLoop:
         return self.core.reset_prefix_cache()
 
     async def run(self) -> None:
-        """Steps for as long as there are requests, then waits for the next. Ends only when cancelled."""
+        """Steps for as long as there is work, then waits for more. Ends only when cancelled."""
         ready_s, rested = float("-inf"), True
         while True:
-            if not self._live:
+            if not self.core.has_work():
                 self._woken.clear()
                 await self._woken.wait()
                 rested = True
@@ -210,8 +119,8 @@ class EngineLoop:
     def _finish_step(self, result: StepResult) -> None:
         ended_s = result.started_s + result.duration_ms / 1000
         self.core.settle()
-        if result.events:
-            self._publish(encode_batch(result.events, self._wall()))
+        if result.events and self._publish is not None:
+            self._publish(self._encoder.batch(result.events, self._wall()))
         self._note_preempted(result.preempted)
         step_tokens = 0
         for progress in result.progress:

@@ -4,22 +4,13 @@ Only families that a single GPU engine without connectors, LoRA or speculative d
 modelled ones.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    GCCollector,
-    Histogram,
-    PlatformCollector,
-    ProcessCollector,
-)
-from prometheus_client.exposition import choose_encoder
+from prometheus_client import Counter, Gauge, Histogram
 
 from .core import CoreConfig, CoreGauges
+from .metrics_page import MetricsPage
 
 LABELS = ("model_name", "engine")
 LATENCY = (0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680)
@@ -57,23 +48,18 @@ class FinishedRequest:
 
 
 class EngineMetrics:
-    """One registry, one engine ("0"), one model."""
+    """The samples of one rank: label `engine` is its number."""
 
-    def __init__(self, config: CoreConfig, max_model_len: int, model_name: str) -> None:
-        self.registry = CollectorRegistry()
-        for collector in (ProcessCollector, PlatformCollector, GCCollector):
-            collector(registry=self.registry)
-        self._values = (model_name, "0")
+    def __init__(
+        self, config: CoreConfig, max_model_len: int, model_name: str, page: MetricsPage | None = None, rank: int = 0
+    ) -> None:
+        self.page = page or MetricsPage()
+        self._values = (model_name, str(rank))
         self._before = CoreGauges()
         self._make_gauges()
         self._make_counters()
         self._make_histograms(_one_two_five(max_model_len))
-        self._cache_config(config, max_model_len)
-
-    def page(self, accept: str) -> tuple[bytes, str]:
-        """The page and its content type, in the format that the `Accept` header prefers."""
-        encoder, content_type = choose_encoder(accept)
-        return encoder(self.registry), content_type
+        self._cache_config(config, max_model_len, rank)
 
     def observe_core(self, now: CoreGauges) -> None:
         """Takes over the core's gauges, and what its counters grew by."""
@@ -208,14 +194,14 @@ class EngineMetrics:
             tokens,
         )
 
-    def _cache_config(self, config: CoreConfig, max_model_len: int) -> None:
+    def _cache_config(self, config: CoreConfig, max_model_len: int, rank: int) -> None:
         size_tokens = config.num_gpu_blocks * config.block_size
         told: dict[str, object] = {
             "block_size": config.block_size,
             "cache_dtype": "auto",
             "effective_attention_block_size": config.block_size,
             "enable_prefix_caching": config.enable_prefix_caching,
-            "engine": 0,
+            "engine": rank,
             "gpu_memory_utilization": None,
             "is_attention_free": False,
             "kv_cache_max_concurrency": round(size_tokens / max_model_len, 4),
@@ -224,30 +210,27 @@ class EngineMetrics:
             "num_cpu_blocks": None,
             "num_gpu_blocks": config.num_gpu_blocks,
             "num_gpu_blocks_override": config.num_gpu_blocks,
-            "prefix_caching_hash_algo": "sha256_cbor",
+            "prefix_caching_hash_algo": config.hasher.algorithm,
             "sliding_window": None,
             "user_specified_block_size": True,
         }
-        info = Gauge(
-            "vllm:cache_config_info", "Information of the LLMEngine CacheConfig", tuple(told), registry=self.registry
-        )
+        info = self.page.family(Gauge, "cache_config_info", "Information of the LLMEngine CacheConfig", tuple(told))
         info.labels(*map(str, told.values())).set(1)
 
     def _gauge(self, name: str, text: str) -> Gauge:
-        return Gauge(f"vllm:{name}", text, LABELS, registry=self.registry).labels(*self._values)
+        return self.page.family(Gauge, name, text, LABELS).labels(*self._values)
 
     def _counter(self, name: str, text: str) -> Counter:
-        return Counter(f"vllm:{name}", text, LABELS, registry=self.registry).labels(*self._values)
+        return self.page.family(Counter, name, text, LABELS).labels(*self._values)
 
     def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
-        metric = Histogram(f"vllm:{name}", text, LABELS, registry=self.registry, buckets=buckets)
-        return metric.labels(*self._values)
+        return self.page.family(Histogram, name, text, LABELS, buckets).labels(*self._values)
 
     def _labelled(
-        self, make: Callable[..., _Metric], name: str, text: str, label: str, values: tuple[str, ...]
+        self, make: type[_Metric], name: str, text: str, label: str, values: tuple[str, ...]
     ) -> dict[str, _Metric]:
-        metric = make(f"vllm:{name}", text, (*LABELS, label), registry=self.registry)
-        return {value: metric.labels(*self._values, value) for value in values}
+        family = self.page.family(make, name, text, (*LABELS, label))
+        return {value: family.labels(*self._values, value) for value in values}
 
 
 def _one_two_five(largest: int) -> tuple[float, ...]:

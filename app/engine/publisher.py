@@ -22,8 +22,16 @@ REPLAY_SEND_TIMEOUT_MS = 5_000
 class EventPublisher:
     """Owns both sockets, between `open` and `close`. `publish` never blocks: a slow subscriber loses messages."""
 
-    def __init__(self, topic: str, *, buffer_batches: int = 10_000, buffer_bytes: int = 64 * 1024 * 1024) -> None:
+    def __init__(
+        self,
+        topic: str,
+        *,
+        replay_topic: bool = True,
+        buffer_batches: int = 10_000,
+        buffer_bytes: int = 64 * 1024 * 1024,
+    ) -> None:
         self._topic = topic.encode()
+        self._replay_topic = replay_topic
         self._kept: deque[tuple[int, bytes]] = deque()
         self._kept_bytes = 0
         self._buffer_batches = buffer_batches
@@ -33,17 +41,23 @@ class EventPublisher:
         self._pub: zmq.Socket[bytes] | None = None
         self._router: zmq.asyncio.Socket | None = None
 
-    def open(self, host: str, events_port: int, replay_port: int) -> tuple[str, str]:
-        """Binds both sockets and gives their addresses; port 0 takes a free one. Raises PortTaken."""
+    def open(self, host: str, events_port: int, replay_port: int | None) -> tuple[str, str | None]:
+        """Binds the sockets and gives their addresses; port 0 takes a free one, None leaves replay out.
+
+        Raises PortTaken.
+        """
         self._context = zmq.asyncio.Context()
         self._pub = zmq.Context(self._context).socket(zmq.PUB)
-        self._router = self._context.socket(zmq.ROUTER)
         self._pub.set_hwm(HIGH_WATER_MARK)
-        # Where the other side is gone or doesn't read, sending fails instead of losing a message in silence.
-        self._router.setsockopt(zmq.ROUTER_MANDATORY, 1)
-        self._router.setsockopt(zmq.SNDTIMEO, REPLAY_SEND_TIMEOUT_MS)
         try:
-            return _bind(self._pub, host, events_port, "events"), _bind(self._router, host, replay_port, "replay")
+            events = _bind(self._pub, host, events_port, "events")
+            if replay_port is None:
+                return events, None
+            self._router = self._context.socket(zmq.ROUTER)
+            # Where the other side is gone or doesn't read, sending fails instead of losing a message in silence.
+            self._router.setsockopt(zmq.ROUTER_MANDATORY, 1)
+            self._router.setsockopt(zmq.SNDTIMEO, REPLAY_SEND_TIMEOUT_MS)
+            return events, _bind(self._router, host, replay_port, "replay")
         except PortTaken:
             self.close()
             raise
@@ -79,10 +93,12 @@ class EventPublisher:
 
     async def _replay(self, client: bytes, first: int) -> None:
         assert self._router is not None
+        topic = (self._topic,) if self._replay_topic else ()
+        no_topic = (b"",) if self._replay_topic else ()
         for number, payload in tuple(self._kept):
             if number >= first:
-                await self._router.send_multipart((client, b"", self._topic, number.to_bytes(8, "big"), payload))
-        await self._router.send_multipart((client, b"", b"", END_OF_REPLAY, b""))
+                await self._router.send_multipart((client, b"", *topic, number.to_bytes(8, "big"), payload))
+        await self._router.send_multipart((client, b"", *no_topic, END_OF_REPLAY, b""))
 
 
 def _bind(socket: "zmq.Socket[bytes] | zmq.asyncio.Socket", host: str, port: int, purpose: str) -> str:

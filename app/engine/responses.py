@@ -24,11 +24,11 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts of an answer; completions don't tell `created_cache_tokens`."""
+    """Token counts of an answer. `cached_tokens` None: without details; completions have no `created_cache_tokens`."""
 
     prompt_tokens: int
     completion_tokens: int
-    cached_tokens: int
+    cached_tokens: int | None
     created_cache_tokens: int | None
 
 
@@ -131,10 +131,11 @@ def completion_frame(envelope: Envelope, delta: Delta, *, usage: Json | None = N
 
 def usage_frame(envelope: Envelope, usage: Usage, timing: Timing | None, *, chat: bool) -> Json:
     """The last frame where usage was asked for: no choices. Unknown figures are left out."""
-    details = {"cached_tokens": usage.cached_tokens}
-    if usage.created_cache_tokens is not None:
-        details["created_cache_tokens"] = usage.created_cache_tokens
-    counts = running_usage(usage.prompt_tokens, usage.completion_tokens) | {"prompt_tokens_details": details}
+    counts: Json = running_usage(usage.prompt_tokens, usage.completion_tokens)
+    if usage.cached_tokens is not None:
+        counts["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
+        if usage.created_cache_tokens is not None:
+            counts["prompt_tokens_details"]["created_cache_tokens"] = usage.created_cache_tokens
     frame = _head(envelope, "chat.completion.chunk" if chat else "text_completion", [], counts)
     frame["system_fingerprint"] = envelope.fingerprint
     if timing is not None:
@@ -218,11 +219,13 @@ def _head(envelope: Envelope, kind: str, choices: list[Json], usage: Json | None
 
 
 def _whole(envelope: Envelope, kind: str, choices: list[Json], usage: Usage) -> Json:
-    details = {
-        "cached_tokens": usage.cached_tokens,
-        "created_cache_tokens": usage.created_cache_tokens,
-        "multimodal_tokens": None,
-    }
+    details = None
+    if usage.cached_tokens is not None:
+        details = {
+            "cached_tokens": usage.cached_tokens,
+            "created_cache_tokens": usage.created_cache_tokens,
+            "multimodal_tokens": None,
+        }
     counts = running_usage(usage.prompt_tokens, usage.completion_tokens)
     return _head(envelope, kind, choices, None) | {
         "service_tier": None,

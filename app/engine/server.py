@@ -1,81 +1,34 @@
 """The embedded engine as a process: its configuration, its start, its end."""
 
 import asyncio
+import contextlib
 import signal
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from types import TracebackType
 
 import uvicorn
 import uvloop
 
-from .core import CoreConfig
+from .config import ConfigError, EngineConfig, core_config, imitation_in
 from .generate import Generator
 from .http_app import HttpApp
+from .kv_wire import EventEncoder
 from .listening import PortTaken, bracketed, listen
 from .loop import EngineLoop
-from .profiles import DEFAULT_PROFILE, PROFILES
+from .metrics_page import MetricsPage
+from .models import Models
 from .publisher import EventPublisher
+from .ranks import EngineRanks
 from .tokenizer import Tokenizer
 
-DEFAULT_MODEL_NAME = "Qwen2.5-7B-Instruct"
+__all__ = ["ConfigError", "EmbeddedEngine", "EngineConfig", "core_config", "serve_engine"]
+
 SHUTDOWN_GRACE_S = 3
-
-
-class ConfigError(ValueError):
-    """A configuration that can't run; the text is one clear line."""
-
-
-@dataclass(frozen=True, slots=True)
-class EngineConfig:
-    """The flags of `python -m app engine`. None: what the profile says. Port 0 takes a free one.
-
-    `max_model_len` is bounded by what the pool holds; a pool of N blocks serves N-1.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 8000
-    events_port: int = 5557
-    replay_port: int = 5558
-    num_gpu_blocks: int | None = None
-    block_size: int | None = None
-    profile: str = DEFAULT_PROFILE
-    model_name: str = DEFAULT_MODEL_NAME
-    max_num_batched_tokens: int | None = None
-    max_num_seqs: int = 256
-    max_model_len: int = 32768
-    enable_prefix_caching: bool = True
-    events_topic: str = "kv-events"
-
-
-def core_config(config: EngineConfig) -> CoreConfig:
-    """What the core needs of it. Raises ConfigError."""
-    profile = PROFILES.get(config.profile)
-    if profile is None:
-        raise ConfigError(f"there is no profile {config.profile!r}; there are: {', '.join(PROFILES)}")
-    core = CoreConfig(
-        num_gpu_blocks=profile.num_gpu_blocks if config.num_gpu_blocks is None else config.num_gpu_blocks,
-        block_size=profile.block_size if config.block_size is None else config.block_size,
-        max_num_batched_tokens=profile.max_num_batched_tokens
-        if config.max_num_batched_tokens is None
-        else config.max_num_batched_tokens,
-        max_num_seqs=config.max_num_seqs,
-        max_model_len=config.max_model_len,
-        enable_prefix_caching=config.enable_prefix_caching,
-        profile=profile,
-    )
-    if core.num_gpu_blocks < 2:
-        raise ConfigError("a pool has at least 2 blocks: one of them is the null block")
-    smallest = min(core.block_size, core.max_num_batched_tokens, core.max_num_seqs, core.max_model_len - 1)
-    if smallest < 1:
-        raise ConfigError("block size, tokens a step and sequences are at least 1, the context at least 2")
-    if not config.model_name:
-        raise ConfigError("a model has a name")
-    return core
+_ATTEMPTS_AT_FREE_PORTS = 20
 
 
 class EmbeddedEngine:
@@ -85,12 +38,27 @@ class EmbeddedEngine:
     """
 
     def __init__(self, config: EngineConfig, tokenizer: Tokenizer | None = None) -> None:
+        """Raises ConfigError."""
         self.config = config
         self._tokenizer = tokenizer
         self._core = core_config(config)
+        self._imitation = imitation_in(config)
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
-        self.base_url = self.events_endpoint = self.replay_endpoint = ""
+        self.base_url = ""
+        self.events_endpoints: tuple[str, ...] = ()
+        """One a rank; none where events are off."""
+        self.replay_endpoints: tuple[str, ...] = ()
+
+    @property
+    def events_endpoint(self) -> str:
+        """Of rank 0; "" where events are off."""
+        return self.events_endpoints[0] if self.events_endpoints else ""
+
+    @property
+    def replay_endpoint(self) -> str:
+        """Of rank 0; "" where there is none."""
+        return self.replay_endpoints[0] if self.replay_endpoints else ""
 
     async def __aenter__(self) -> "EmbeddedEngine":
         """Starts. Raises PortTaken."""
@@ -99,16 +67,12 @@ class EmbeddedEngine:
             listener = listen(config.host, config.port)
             self._stack.callback(listener.close)
             self.base_url = f"http://{bracketed(config.host)}:{listener.getsockname()[1]}"
-            publisher = EventPublisher(config.events_topic)
-            self.events_endpoint, self.replay_endpoint = publisher.open(
-                config.host, config.events_port, config.replay_port
-            )
-            self._stack.callback(publisher.close)
-            self.loop = EngineLoop(self._core, publisher.publish, config.model_name)
+            publishers = self._open_publishers() if self._imitation.events else []
+            self.ranks = self._make_ranks(publishers)
             self.server = self._http_server()
             self._tasks = [
-                asyncio.create_task(self.loop.run()),
-                asyncio.create_task(publisher.serve_replay()),
+                *(asyncio.create_task(loop.run()) for loop in self.ranks.loops),
+                *(asyncio.create_task(each.serve_replay()) for each in publishers if self._imitation.replay),
                 asyncio.create_task(self.server.serve(sockets=[listener])),
             ]
             await self.server.listening.wait()
@@ -126,7 +90,7 @@ class EmbeddedEngine:
         """Ends running requests, then everything else. Raises what a part of the engine failed with meanwhile."""
         *background, serving = self._tasks
         self.server.should_exit = True
-        self.loop.abort_all()
+        self.ranks.abort_all()
         try:
             ends: list[object] = [*await asyncio.gather(serving, return_exceptions=True)]
             for task in background:
@@ -140,10 +104,14 @@ class EmbeddedEngine:
 
     @property
     def ready_line(self) -> str:
-        """The one line that tells where everything is."""
-        return (
-            f"embedded engine ready on {self.base_url} (events {self.events_endpoint}, replay {self.replay_endpoint})"
-        )
+        """The one line that tells where everything is. Of several ranks it names the first one's ports."""
+        told = [f"events {self.events_endpoint}" if self.events_endpoint else "no events"]
+        if self.events_endpoint:
+            told.append(f"replay {self.replay_endpoint}" if self.replay_endpoint else "no replay")
+        ranks = self.config.data_parallel_size
+        if ranks > 1:
+            told.insert(0, f"{ranks} ranks")
+        return f"embedded engine ready on {self.base_url} ({', '.join(told)})"
 
     async def wait(self) -> None:
         """Until the server was told to exit, or a part of the engine failed: then raises what it raised."""
@@ -151,13 +119,62 @@ class EmbeddedEngine:
         for task in done:
             task.result()
 
+    def _open_publishers(self) -> list[EventPublisher]:
+        """One a rank. Free ports are looked for until there are enough in a row, since clients count on port + rank."""
+        config = self.config
+        for attempt in range(_ATTEMPTS_AT_FREE_PORTS):
+            with contextlib.ExitStack() as opened:
+                try:
+                    publishers = [self._open_publisher(opened, rank) for rank in range(config.data_parallel_size)]
+                except PortTaken:
+                    self.events_endpoints = self.replay_endpoints = ()
+                    if attempt + 1 == _ATTEMPTS_AT_FREE_PORTS or (config.events_port and config.first_replay_port):
+                        raise
+                    continue
+                self._stack.push(opened.pop_all().__exit__)
+                return publishers
+        raise AssertionError("the last attempt returns or raises")
+
+    def _open_publisher(self, opened: contextlib.ExitStack, rank: int) -> EventPublisher:
+        config, imitation = self.config, self._imitation
+        publisher = EventPublisher(config.events_topic, replay_topic=imitation.replay_topic)
+        events_port = _port_of(config.events_port, self.events_endpoint, rank)
+        replay_port = _port_of(config.first_replay_port, self.replay_endpoint, rank) if imitation.replay else None
+        events, replay = publisher.open(config.host, events_port, replay_port)
+        opened.callback(publisher.close)
+        self.events_endpoints += (events,)
+        if replay is not None:
+            self.replay_endpoints += (replay,)
+        return publisher
+
+    def _make_ranks(self, publishers: list[EventPublisher]) -> EngineRanks:
+        page = MetricsPage(self._imitation.metrics_of)
+        loops = [
+            EngineLoop(
+                self._core,
+                publishers[rank].publish if publishers else None,
+                self.config.model_name,
+                rank=rank,
+                page=page,
+                encoder=EventEncoder(rank, self._imitation),
+            )
+            for rank in range(self.config.data_parallel_size)
+        ]
+        return EngineRanks(loops, page)
+
     def _http_server(self) -> "_HttpServer":
         config, core = self.config, self._core
-        told = f"{core}{config.model_name}".encode()
-        fingerprint = f"prefixscope-embedded-{sha256(told).hexdigest()[:8]}"
-        tokenizer = self._tokenizer or Tokenizer()
-        generator = Generator(self.loop, tokenizer, config.model_name, fingerprint)
-        app = HttpApp(self.loop, tokenizer, generator, model_name=config.model_name, profile=config.profile)
+        told = f"{core.num_gpu_blocks} {core.block_size} {core.profile} {config.model_name}".encode()
+        models = Models(config.model_name, config.lora)
+        generator = Generator(
+            self.ranks,
+            self._tokenizer or Tokenizer(),
+            models,
+            f"prefixscope-embedded-{sha256(told).hexdigest()[:8]}",
+            imitation=self._imitation,
+            images=config.imitate_images,
+        )
+        app = HttpApp(self.ranks, generator, models, profile=config.profile, imitation=self._imitation)
         settings = uvicorn.Config(
             app,
             lifespan="off",
@@ -168,15 +185,20 @@ class EmbeddedEngine:
             timeout_graceful_shutdown=SHUTDOWN_GRACE_S,
             proxy_headers=False,
         )
-        return _HttpServer(settings, self.loop)
+        return _HttpServer(settings, self.ranks)
+
+
+def _port_of(first: int, first_endpoint: str, rank: int) -> int:
+    """A rank's port: counted from the first one's, which is known once that is bound."""
+    return first + rank if first or not rank else int(first_endpoint.rpartition(":")[2]) + rank
 
 
 class _HttpServer(uvicorn.Server):
     """Leaves signals to the process, and lets no request outlive the wish to exit."""
 
-    def __init__(self, config: uvicorn.Config, loop: EngineLoop) -> None:
+    def __init__(self, config: uvicorn.Config, ranks: EngineRanks) -> None:
         super().__init__(config)
-        self._engine_loop = loop
+        self._ranks = ranks
         self.listening = asyncio.Event()
 
     @contextmanager
@@ -188,7 +210,7 @@ class _HttpServer(uvicorn.Server):
         self.listening.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._engine_loop.abort_all()
+        self._ranks.abort_all()
         await super().shutdown(sockets)
 
 

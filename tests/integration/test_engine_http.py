@@ -353,7 +353,7 @@ async def test_a_client_that_leaves_aborts_its_request() -> None:
             assert await gauge(client, "kv_cache_usage_perc") > 0
         await until_idle(client)
         assert 'finished_reason="abort",model_name="test-model"} 1.0' in (await client.get("/metrics")).text
-        assert engine.loop.core.gauges().running == 0
+        assert engine.ranks.loops[0].core.gauges().running == 0
 
 
 async def test_a_client_that_leaves_before_its_whole_answer() -> None:

@@ -77,7 +77,7 @@ def on_the_wire(event: CacheEvent) -> dict[str, object]:
         "parent_block_hash": None if event.parent_block_hash is None else low_64_bits(event.parent_block_hash),
         "token_ids": list(event.token_ids),
         "block_size": event.block_size,
-        "lora_name": event.lora_name,
+        "lora_name": event.lora.name if event.lora else None,
         "extra_keys": [None if keys is None else list(keys) for keys in event.extra_keys],
     }
     if event.session_id is not None:

@@ -6,7 +6,6 @@ import pytest
 
 from app.engine.bodies import (
     ApiError,
-    check_model,
     parse_conversation,
     parse_json,
     parse_prompts,
@@ -147,11 +146,3 @@ def test_token_ids_are_required() -> None:
     for body in ({}, {"tokens": "a"}, {"tokens": [-1]}):
         with pytest.raises(ApiError):
             parse_token_ids(body, "tokens")
-
-
-def test_the_model_has_one_name_or_none() -> None:
-    check_model({}, "m")
-    check_model({"model": "m"}, "m")
-    with pytest.raises(ApiError, match="The model `x` does not exist") as caught:
-        check_model({"model": "x"}, "m")
-    assert caught.value.body()["error"]["code"] == 404

@@ -3,10 +3,13 @@
 import pytest
 
 from app.engine.block_hash import hash_block
+from app.engine.cache_events import Lora
 from app.engine.core import BlocksCleared, BlocksRemoved, BlocksStored, CoreConfig, CoreRequest, EngineCore
 from app.engine.profiles import RTX3090_QWEN25_7B_BF16
 
 from .drive import ask, drain, events_of, filler_token, make_core, progress_of, prompt, run_one
+
+POET = Lora("poet", "/adapters/poet", 1)
 
 
 def test_last_token_is_always_computed() -> None:
@@ -227,9 +230,9 @@ def test_skipping_the_lookup_still_stores_and_is_not_counted() -> None:
 
 def test_salts_and_loras_do_not_share() -> None:
     core = make_core(block_size=4)
-    for index, (salt, lora) in enumerate([(None, None), ("a", None), ("b", None), (None, "poet"), ("a", "poet")]):
-        assert ask(core, f"cold-{index}", prompt(9), cache_salt=salt, lora_name=lora) == 0
-        assert ask(core, f"warm-{index}", prompt(9), cache_salt=salt, lora_name=lora) == 8
+    for index, (salt, lora) in enumerate([(None, None), ("a", None), ("b", None), (None, POET), ("a", POET)]):
+        assert ask(core, f"cold-{index}", prompt(9), cache_salt=salt, lora=lora) == 0
+        assert ask(core, f"warm-{index}", prompt(9), cache_salt=salt, lora=lora) == 8
 
 
 def test_eviction_takes_the_tail_of_the_oldest_chain_first() -> None:

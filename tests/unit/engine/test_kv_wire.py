@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.engine.cache_events import Lora
 from app.engine.core import BlocksCleared, BlocksRemoved, BlocksStored, CacheEvent
-from app.engine.kv_wire import encode_batch
+from app.engine.kv_wire import EventEncoder
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "fixtures" / "recordings").glob("*.jsonl"))
 
@@ -31,7 +32,7 @@ def plain(event: dict[str, Any]) -> CacheEvent:
         parent_block_hash=None if parent is None else digest(parent),
         token_ids=tuple(event["token_ids"]),
         block_size=event["block_size"],
-        lora_name=event["lora_name"],
+        lora=Lora(event["lora_name"], number=event["lora_id"]) if event["lora_name"] else None,
         extra_keys=tuple(None if keys is None else tuple(keys) for keys in event["extra_keys"]),
         session_id=event.get("session_id"),
     )
@@ -44,4 +45,4 @@ def test_recorded_batches_come_out_byte_for_byte(path: Path) -> None:
         if entry["kind"] == "kv_frames":
             payload = base64.b64decode(entry["b64"][2])
             wall_s, events, rank = msgspec.msgpack.decode(payload)
-            assert encode_batch(tuple(map(plain, events)), wall_s, rank) == payload
+            assert EventEncoder(rank).batch(tuple(map(plain, events)), wall_s) == payload

@@ -10,7 +10,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from app.engine.core import CoreConfig, CoreRequest
-from app.engine.loop import MAX_LAG_S, EngineLoop, Output, OutputStream, Submission
+from app.engine.loop import MAX_LAG_S, EngineLoop
+from app.engine.outputs import Output, OutputStream, Submission
 from app.engine.profiles import RTX3090_QWEN25_7B_BF16
 from app.engine.reply import write_reply
 
@@ -140,8 +141,8 @@ async def test_an_abort_ends_a_stream_and_frees_its_blocks() -> None:
         while await stream.get() is not None:
             pass
         assert engine.loop.core.gauges().kv_cache_usage_ratio == 0.0
-        assert count(engine.loop.metrics.registry, "abort") == 1
-        assert count(engine.loop.metrics.registry, "length") == 1
+        assert count(engine.loop.metrics.page.registry, "abort") == 1
+        assert count(engine.loop.metrics.page.registry, "length") == 1
 
 
 async def test_what_the_core_refuses_leaves_nothing_behind() -> None:
