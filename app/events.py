@@ -386,7 +386,8 @@ class ServerRecord:
     metrics_message: why metrics can't be read, and what to do.
     metrics_at_ms: when they were last read.
     malformed_metrics: lines or pages of metrics that couldn't be read.
-    malformed_sse: frames of proxied streams that couldn't be read; they were passed on all the same.
+    malformed_sse: frames of proxied streams that couldn't be read, which were passed on all the same; and prompts whose
+        tokens couldn't be asked for.
     streams: health of the KV-event stream of each rank.
     forecasts: forecasts against outcomes; null before the first outcome.
     shared_blocks: blocks not stored twice: for each resident block, the kept requests that hold it, but one; null

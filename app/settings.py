@@ -48,12 +48,18 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("kv_topic", "", "topic prefix to subscribe to; empty: all"),
     Setting("mode", "observe", "what is added to proxied requests: off, observe or enrich (demo: enrich)"),
     Setting("vllm_api_key", "", "key that the vLLM server demands; never shown or logged"),
+    Setting("tokens", "", "tokens of operators, with commas between; not set: whoever reaches it may do everything"),
+    Setting("viewer_tokens", "", "tokens of those who may watch, but not send or change anything"),
+    Setting("insecure", "false", "listen beyond this machine without any token"),
     Setting("show_prompts", "false", "show the text of every request, not only of the page's own (demo: true)"),
     Setting("allow_cache_reset", "false", "let the page have the server empty its prefix cache (VLLM_SERVER_DEV_MODE)"),
     Setting("scrape_interval_s", "1", "seconds between two readings of /metrics"),
     Setting("scrape_timeout_s", "5", "seconds after which a reading of /metrics is given up"),
     Setting("connect_timeout_s", "5", "seconds to reach a server"),
     Setting("read_timeout_s", "600", "seconds without a byte after which a proxied response is given up"),
+    Setting("ping_interval_s", "", "seconds between comments to a stream's client until its first byte; not set: none"),
+    Setting("report_all_reuse", "false", "enrich: have vLLM announce reused blocks to all that listen to its events"),
+    Setting("extra_paths", "", "further paths of the server that are passed on, with commas; * at the end: all below"),
     Setting("max_streams", "1000", "requests proxied at once; above it: 503 with Retry-After"),
     Setting("max_body_bytes", "104857600", "largest request body that is passed on"),
     Setting("max_sse_line_bytes", "67108864", "longest stream line that is read; longer ones pass unread"),
@@ -88,12 +94,18 @@ class Settings:
     kv_topic: str
     mode: Mode
     vllm_api_key: str | None
+    tokens: str
+    viewer_tokens: str
+    insecure: bool
     show_prompts: bool
     allow_cache_reset: bool
     scrape_interval_s: float
     scrape_timeout_s: float
     connect_timeout_s: float
     read_timeout_s: float
+    ping_interval_s: float | None
+    report_all_reuse: bool
+    extra_paths: str
     max_streams: int
     max_body_bytes: int
     max_sse_line_bytes: int

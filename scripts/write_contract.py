@@ -99,9 +99,9 @@ def events_markdown() -> str:
         parts.append(f"## `{name}`\n\n{summary(cls)}\n\n{field_rows(cls)}\n")
     parts.append("# Records\n\nWhat events carry.\n")
     records = (
-        events.RequestRecord, events.FirstTokenParts, events.TokenGaps, events.Verdict, events.BlockTable, events.RequestSummary, events.BlockColumns,
-        events.ServerRecord, events.ForecastScore, events.StreamHealth, events.RateReading,
-        events.ReadingsDifference, events.MetricsPoint, events.ScenarioState,
+        events.RequestRecord, events.FirstTokenParts, events.TokenGaps, events.Verdict, events.BlockTable,
+        events.RequestSummary, events.BlockColumns, events.ServerRecord, events.ForecastScore, events.StreamHealth,
+        events.RateReading, events.ReadingsDifference, events.MetricsPoint, events.ScenarioState,
     )  # fmt: skip
     for record in records:
         parts.append(f"## {record.__name__}\n\n{summary(record)}\n\n{field_rows(record)}\n")

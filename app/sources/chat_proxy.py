@@ -9,8 +9,9 @@ from ..ids import RequestId, ServerId
 from ..settings import Settings
 from ..wire.salt import KEY_BYTES
 from .clock import Clock
-from .exchange import Exchange, ProxyParts
+from .exchange import Exchange
 from .prompt_tokens import PromptTokens, Tokenizer
+from .proxied_request import ProxyParts
 from .proxy_call import Call
 from .response_tap import Emit
 from .upstream import Upstream
@@ -71,3 +72,6 @@ class ChatProxy:
         """Ends background work and closes idle connections."""
         await self.prompt_tokens.close()
         await self.upstream.close()
+
+
+__all__ = ["Call", "ChatProxy", "Exchange"]

@@ -5,11 +5,12 @@ anyone down: a burst is served at once, then so many a second; the oldest that s
 """
 
 import asyncio
+import logging
 from collections import deque
 from typing import NamedTuple, Protocol
 
-from ..ids import RequestId
-from ..observations import RequestPromptTokens
+from ..ids import RequestId, ServerId
+from ..observations import Malformed, RequestPromptTokens
 from .clock import Clock
 from .response_tap import Emit
 
@@ -17,6 +18,8 @@ BURST = 32
 RATE_PER_S = 20.0
 MAX_WAITING = 64
 TIMEOUT_S = 30.0
+
+logger = logging.getLogger(__name__)
 
 
 class Tokenizer(Protocol):
@@ -36,7 +39,8 @@ class _Waiting(NamedTuple):
 class PromptTokens:
     """The queue of prompts to tokenise, and the task that works it off while there is work."""
 
-    def __init__(self, tokenizer: Tokenizer, emit: Emit, clock: Clock, max_body_bytes: int) -> None:
+    def __init__(self, server: ServerId, tokenizer: Tokenizer, emit: Emit, clock: Clock, max_body_bytes: int) -> None:
+        self._server = server
         self._tokenizer = tokenizer
         self._emit = emit
         self._clock = clock
@@ -68,16 +72,26 @@ class PromptTokens:
                 if wait_s > 0:
                     await asyncio.sleep(wait_s)
                     continue
-                request, path, body = self._waiting.popleft()
-                try:
-                    async with asyncio.timeout(TIMEOUT_S):
-                        token_ids = await self._tokenizer.tokenize(path, body)
-                except Exception:  # The outer edge of a task: a prompt without tokens is shown as unknown.
-                    token_ids = None
+                waiting = self._waiting.popleft()
+                token_ids = await self._tokens_of(waiting)
                 if token_ids:
-                    self._emit(RequestPromptTokens(request, token_ids, "tokenize", self._clock.monotonic()))
+                    self._emit(RequestPromptTokens(waiting.request, token_ids, "tokenize", self._clock.monotonic()))
         finally:
             self._task = None
+
+    async def _tokens_of(self, waiting: _Waiting) -> tuple[int, ...] | None:
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                return await self._tokenizer.tokenize(waiting.path, waiting.body)
+        except TimeoutError:
+            logger.info("prompt tokens: the server's tokenizer took longer than %g s for one prompt", TIMEOUT_S)
+        except Exception as error:  # The outer edge of a task. The error's own words may have the prompt in them.
+            name = type(error).__name__
+            logger.error("prompt tokens: asking for them failed: %s", name)
+            at_s = self._clock.monotonic()
+            detail = f"asking for the prompt's tokens failed: {name}"
+            self._emit(Malformed(self._server, "tokenize", detail, at_s, request=waiting.request))
+        return None
 
     def _spend(self) -> float:
         """Takes one call from the budget; else the seconds until there is one."""

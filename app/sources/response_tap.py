@@ -20,6 +20,7 @@ from ..observations import (
     RequestUsage,
 )
 from ..wire.chat_chunks import read_body, read_error, read_event
+from ..wire.gap_counts import GapCounts
 from ..wire.plain_tokens import PlainTokens
 from ..wire.said import ANSWER, Said
 from ..wire.sse import SseDecoder
@@ -28,6 +29,8 @@ from ..wire.usage import EngineTimes, Usage
 OUTPUT_TOKENS_EVERY_S = 0.1
 MAX_MARKS = 10
 """Malformed events of one response that are reported one by one."""
+MAX_CHOICES = 128
+"""Answers of one request whose first tokens are told apart."""
 MAX_ERROR_BYTES = 64 * 1024
 """Of an error's body, the start is read."""
 MAX_INFLATED_BYTES = 4 * 1024 * 1024
@@ -51,6 +54,7 @@ class ResponseTap:
         """The protocol's own end mark was seen, or a whole body was read."""
         self.knows_prompt = False
         self.saw_first_token = False
+        self.gaps = GapCounts()
         self._server = server
         self._request = request
         self._emit = emit
@@ -63,6 +67,7 @@ class ResponseTap:
         self._status = 0
         self._events = 0
         self._saw_answer = False
+        self._choices: set[int] = set()
         self._usage: Usage | None = None
         self._times: EngineTimes | None = None
         self._output: list[int] = []
@@ -87,6 +92,12 @@ class ResponseTap:
 
     def feed(self, data: bytes, at_s: float) -> None:
         """A piece of the body that arrived at `at_s`."""
+        before = self.content_chunks
+        self._read(data, at_s)
+        if self.content_chunks != before:
+            self.gaps.arrived(at_s)
+
+    def _read(self, data: bytes, at_s: float) -> None:
         decoder, start = self._decoder, 0
         if decoder is not None and decoder.between_events and self._inflate is None:
             # Nearly every piece is a plain token, or some, that are like the ones before.
@@ -175,18 +186,29 @@ class ResponseTap:
         self._events += 1
         if said.answer or said.reasoning:
             self.content_chunks += 1
-            if said.reasoning and not self.saw_first_token:
-                self.saw_first_token = True
-                self._emit(RequestFirstToken(self._request, at_s, answer=False))
-            if said.answer and not self._saw_answer:
-                self.saw_first_token = self._saw_answer = True
-                self._emit(RequestFirstToken(self._request, at_s))
+            self._hear_text(said, at_s)
         self._note(said, at_s)
         if said.token_ids is not None and self._tells_output:
             self._output += said.token_ids
             if at_s >= self._next_output_s:
                 self._next_output_s = at_s + OUTPUT_TOKENS_EVERY_S
                 self._tell_output(at_s)
+
+    def _hear_text(self, said: Said, at_s: float) -> None:
+        spoke = said.choices or (0,)
+        if said.reasoning and not self.saw_first_token:
+            self.saw_first_token = True
+            self._choices.add(spoke[0])
+            self._emit(RequestFirstToken(self._request, at_s, answer=False, choice=spoke[0]))
+        if said.answer and not self._saw_answer:
+            self.saw_first_token = self._saw_answer = True
+            self._choices.add(spoke[0])
+            self._emit(RequestFirstToken(self._request, at_s, choice=spoke[0]))
+        if not self._tells_output:
+            for choice in spoke:
+                if choice not in self._choices and 0 <= choice < MAX_CHOICES:
+                    self._choices.add(choice)
+                    self._emit(RequestFirstToken(self._request, at_s, answer=said.answer, choice=choice))
 
     def _note(self, said: Said, at_s: float) -> None:
         if said.malformed is not None:

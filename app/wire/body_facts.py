@@ -29,6 +29,7 @@ class BodyFacts(msgspec.Struct, frozen=True):
     prompt_token_ids: the prompt, where it was given as the token ids of one sequence.
     wants_usage: a stream's usage frame was asked for. wants_token_ids: `return_token_ids` is on.
     wants_full_report: reused blocks are to be announced in KV events too.
+    transfers_kv: its KV cache is to be fetched from a prefill node; a request that is to fill one fetches nothing.
     """
 
     is_object: bool = False
@@ -44,6 +45,7 @@ class BodyFacts(msgspec.Struct, frozen=True):
     wants_usage: bool = False
     wants_token_ids: bool = False
     wants_full_report: bool = False
+    transfers_kv: bool = False
     label: str | None = None
 
 
@@ -66,6 +68,7 @@ class _Body(msgspec.Struct):
     return_token_ids: Any = None
     stream_options: Any = None
     vllm_xargs: Any = None
+    kv_transfer_params: Any = None
     messages: msgspec.Raw = msgspec.Raw()
     prompt: msgspec.Raw = msgspec.Raw()
     input: msgspec.Raw = msgspec.Raw()
@@ -111,6 +114,7 @@ def read_body_facts(body: bytes, salt_key: bytes, *, with_label: bool = False) -
         prompt_token_ids=token_ids,
         wants_usage=_dict(fields.stream_options).get("include_usage") is True,
         wants_token_ids=fields.return_token_ids is True,
+        transfers_kv=_transfers_kv(_dict(fields.kv_transfer_params)),
         wants_full_report=xargs.get("kv_cache_report_mode") == "full",
         label=_label(fields, messages) if with_label else None,
     )
@@ -124,6 +128,11 @@ def _skips_cache_read(fields: _Body) -> bool:
     if fields.prompt_logprobs is not None or fields.prompt_logprob_token_ids is not None:
         return True
     return fields.echo is True and (fields.logprobs is not None or len(memoryview(fields.messages)) > 0)
+
+
+def _transfers_kv(params: dict[str, Any]) -> bool:
+    """A prefill node is told `do_remote_decode`; what else has transfer parameters is told where its cache lies."""
+    return bool(params) and params.get("do_remote_decode") is not True
 
 
 def _prompts(raw: memoryview) -> tuple[int, tuple[int, ...] | None]:

@@ -2,8 +2,7 @@
 
 A body that is parsed and written again has another key order, number format or escaping, and that alone can destroy
 prefix hits; so text is inserted and nothing else is touched. On any doubt (not a JSON object, not UTF-8, a key twice)
-nothing is added. The full reuse report is never asked for here: it reaches every subscriber of the server's events.
-Imports nothing of the project.
+nothing is added. Imports nothing of the project.
 """
 
 import re
@@ -13,6 +12,7 @@ import msgspec
 
 USAGE_FIELD = "stream_options.include_usage"
 TOKEN_IDS_FIELD = "return_token_ids"
+REPORT_FIELD = "vllm_xargs.kv_cache_report_mode"
 
 _TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]', re.DOTALL)
 _COLON = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*")
@@ -20,7 +20,7 @@ _VALIDATE = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Spliced(NamedTuple):
-    """The body to send, and which fields were added to it: of `USAGE_FIELD` and `TOKEN_IDS_FIELD`."""
+    """The body to send, and which fields were added to it: of `USAGE_FIELD`, `TOKEN_IDS_FIELD`, `REPORT_FIELD`."""
 
     body: bytes
     added: tuple[str, ...]
@@ -33,10 +33,11 @@ class _Object(NamedTuple):
     end: int
 
 
-def enrich_body(body: bytes, *, usage: bool, token_ids: bool) -> Spliced:
-    """`body` with `stream_options.include_usage` and `return_token_ids` asked for, where they are absent.
+def enrich_body(body: bytes, *, usage: bool, token_ids: bool, full_report: bool = False) -> Spliced:
+    """`body` with `stream_options.include_usage`, `return_token_ids` and the full reuse report asked for, where absent.
 
-    `usage` is to be True only for a streamed request: vLLM refuses `stream_options` on others.
+    `usage` is to be True only for a streamed request: vLLM refuses `stream_options` on others. A full report reaches
+    every subscriber of the server's events.
     """
     top = _scan(body, 0) if _is_plain_object(body) else None
     if top is None:
@@ -44,12 +45,14 @@ def enrich_body(body: bytes, *, usage: bool, token_ids: bool) -> Spliced:
     inserts: list[tuple[int, bytes]] = []
     added: list[str] = []
     members: list[bytes] = []
-    if usage and (options := _usage_insert(body, top)) is not None:
-        added.append(USAGE_FIELD)
-        if isinstance(options, bytes):
-            members.append(options)
-        else:
-            inserts.append(options)
+    for wanted, field, value in ((usage, USAGE_FIELD, b"true"), (full_report, REPORT_FIELD, b'"full"')):
+        insert = _inner_insert(body, top, field, value) if wanted else None
+        if insert is not None:
+            added.append(field)
+            if isinstance(insert, bytes):
+                members.append(insert)
+            else:
+                inserts.append(insert)
     if token_ids and TOKEN_IDS_FIELD not in top.keys:
         added.append(TOKEN_IDS_FIELD)
         members.append(b'"return_token_ids":true')
@@ -60,15 +63,17 @@ def enrich_body(body: bytes, *, usage: bool, token_ids: bool) -> Spliced:
     return Spliced(body, tuple(added))
 
 
-def _usage_insert(body: bytes, top: _Object) -> bytes | tuple[int, bytes] | None:
-    """A new member of the top-level object, or an insert into its `stream_options`, or None: leave it alone."""
-    start = top.keys.get("stream_options")
+def _inner_insert(body: bytes, top: _Object, field: str, value: bytes) -> bytes | tuple[int, bytes] | None:
+    """For `outer.inner`: a member for the top-level object, or an insert into its `outer`, or None: leave it alone."""
+    outer, _, inner = field.partition(".")
+    member = b'"%b":%b' % (inner.encode("ascii"), value)
+    start = top.keys.get(outer)
     if start is None:
-        return b'"stream_options":{"include_usage":true}'
-    options = _scan(body, start) if body[start : start + 1] == b"{" else None
-    if options is None or "include_usage" in options.keys:
+        return b'"%b":{%b}' % (outer.encode("ascii"), member)
+    found = _scan(body, start) if body[start : start + 1] == b"{" else None
+    if found is None or inner in found.keys:
         return None
-    return options.end, (b"," if options.keys else b"") + b'"include_usage":true'
+    return found.end, (b"," if found.keys else b"") + member
 
 
 def _is_plain_object(body: bytes) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.observations import Malformed, RequestEnded, RequestStarted
-from app.sources.chat_proxy import HOP_BY_HOP
+from app.sources.proxy_headers import HOP_BY_HOP
 
 from .proxy_rig import LAST_CHUNK, Answer, Asked, Client, chunk, on_both_loops, rig, until
 

@@ -2,8 +2,10 @@
 
 import asyncio
 
-from app.ids import RequestId
-from app.observations import Observation, RequestPromptTokens
+import pytest
+
+from app.ids import RequestId, ServerId
+from app.observations import Malformed, Observation, RequestPromptTokens
 from app.sources.clock import SystemClock
 from app.sources.prompt_tokens import BURST, MAX_WAITING, PromptTokens
 
@@ -24,14 +26,14 @@ class SlowTokenizer:
         await self.go.wait()
         self.at_once -= 1
         if body == b"fail":
-            raise RuntimeError("no")
+            raise RuntimeError("words of the prompt")
         return None if body == b"none" else (1, 2)
 
 
 def made() -> tuple[PromptTokens, SlowTokenizer, list[Observation]]:
     seen: list[Observation] = []
     tokenizer = SlowTokenizer()
-    return PromptTokens(tokenizer, seen.append, SystemClock(), 100), tokenizer, seen
+    return PromptTokens(ServerId("s"), tokenizer, seen.append, SystemClock(), 100), tokenizer, seen
 
 
 async def until_seen(seen: list[Observation], count: int) -> None:
@@ -54,13 +56,18 @@ async def test_one_at_a_time_in_order() -> None:
     await prompts.close()
 
 
-async def test_failures_are_passed_over() -> None:
+async def test_failures_are_told_and_passed_over(caplog: pytest.LogCaptureFixture) -> None:
     prompts, tokenizer, seen = made()
     tokenizer.go.set()
     for body in (b"fail", b"none", b"{}"):
         prompts.ask(RequestId(body.decode()), "/v1/chat/completions", body)
-    await until_seen(seen, 1)
+    await until_seen(seen, 2)
     assert [o.request for o in seen if isinstance(o, RequestPromptTokens)] == ["{}"]
+    (mark,) = (o for o in seen if isinstance(o, Malformed))
+    assert (mark.source, mark.request, mark.detail) == (
+        "tokenize", "fail", "asking for the prompt's tokens failed: RuntimeError",
+    )  # fmt: skip
+    assert "RuntimeError" in caplog.text and "words of the prompt" not in caplog.text + repr(seen)
     await prompts.close()
 
 

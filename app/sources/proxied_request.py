@@ -1,0 +1,146 @@
+"""A client's request on its way to the server: what is read from it, what is added to it, and what is told of it."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..events import ServerRecord
+from ..ids import RequestId, ServerId, SessionId
+from ..observations import Malformed, RequestPromptTokens, RequestStarted
+from ..settings import Settings
+from ..wire.body_facts import NO_FACTS, BodyFacts, read_body_facts
+from ..wire.splice import TOKEN_IDS_FIELD
+from .additions import ENRICHED, OBSERVED, enriched, may_name_session
+from .clock import Clock
+from .prompt_tokens import PromptTokens
+from .proxy_call import Call, read_wishes
+from .proxy_headers import headers_for_server, names_session
+from .response_tap import Emit
+from .upstream import RawHeaders, Upstream
+
+OFF_LOOP_BYTES = 256 * 1024
+"""Bodies above this are read in a thread: others' streams go on meanwhile."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyParts:
+    """What the exchanges of one proxy share. `salt_key` keys the digests of cache salts."""
+
+    server: ServerId
+    settings: Settings
+    emit: Emit
+    clock: Clock
+    server_record: Callable[[], ServerRecord | None]
+    upstream: Upstream
+    prompt_tokens: PromptTokens
+    salt_key: bytes
+
+
+class ProxiedRequest:
+    """One request: `prepare` it, take `body` and `headers` for the server, and say when it was `sent`.
+
+    A mistake in reading it costs what is told of it, never the request: then it goes on as the client sent it.
+    """
+
+    def __init__(self, parts: ProxyParts, call: Call, request: RequestId) -> None:
+        self.id = request
+        self.call = call
+        self.wishes = read_wishes(call, parts.settings.mode)
+        self.observed = call.method == "POST" and call.path in OBSERVED
+        self.facts: BodyFacts = NO_FACTS
+        self.body = call.body
+        self.added: tuple[str, ...] = ()
+        self.shows_text = self.wishes.origin != "client" or parts.settings.show_prompts
+        self.started = False
+        """The ledger was told of it."""
+        self.tokens_asked = False
+        self._parts = parts
+        self._received_s = parts.clock.monotonic()
+        self._session: SessionId | None = None
+        self._prepared = False
+
+    async def prepare(self) -> None:
+        """Reads the request and adds what its mode adds, once."""
+        if self._prepared:
+            return
+        self._prepared = True
+        if self.observed and len(self.call.body) > OFF_LOOP_BYTES:
+            await asyncio.to_thread(self._read)
+        elif self.observed:
+            self._read()
+
+    def headers(self) -> RawHeaders:
+        """The headers for the server."""
+        session = self._session.encode("ascii") if self._session else None
+        key = self._parts.settings.vllm_api_key if self.wishes.origin != "client" else None
+        return headers_for_server(self.call, self.body, session, key)
+
+    def sent(self) -> None:
+        """The last byte of the request left, or never will."""
+        if not self.observed or self.started:
+            return
+        self.started = True
+        parts, facts, call = self._parts, self.facts, self.call
+        at_s = parts.clock.monotonic()
+        record = parts.server_record()
+        parts.emit(
+            RequestStarted(
+                server=parts.server,
+                request=self.id,
+                endpoint=call.path,
+                origin=self.wishes.origin,
+                at_s=at_s,
+                model=facts.model,
+                streamed=facts.stream,
+                max_tokens=facts.max_tokens,
+                sequences=facts.sequences,
+                session_id=self._session,
+                salt=facts.salt,
+                salted_by_page=self.wishes.cold and facts.salt is not None,
+                skips_cache_read=facts.skips_cache_read,
+                has_images=facts.has_images,
+                lora_name=facts.model if record is not None and facts.model in record.adapters else None,
+                label=facts.label,
+                show_text=self.shows_text,
+                began_s=call.began_s,
+                received_s=self._received_s,
+                transfers_kv=facts.transfers_kv,
+            )
+        )
+        if facts.prompt_token_ids is not None:
+            self.tokens_asked = True
+            parts.emit(RequestPromptTokens(self.id, facts.prompt_token_ids, "request", at_s))
+        elif not facts.wants_token_ids and TOKEN_IDS_FIELD not in self.added:
+            self.ask_for_tokens()
+
+    def ask_for_tokens(self) -> None:
+        """Has the prompt tokenised by the server, where it is one prompt of a kind that `/tokenize` understands."""
+        self.tokens_asked = True
+        one_prompt = self.facts.sequences == 1 or self.call.path == "/v1/chat/completions"
+        if self.wishes.mode != "off" and self.call.path in ENRICHED and self.facts.is_object and one_prompt:
+            self._parts.prompt_tokens.ask(self.id, self.call.path, self.call.body)
+
+    def mark_failure(self, doing: str, error: Exception) -> None:
+        """A mistake of the dashboard's own becomes a mark on the request; its words may have the prompt in them."""
+        parts = self._parts
+        told = f"{type(error).__name__}: {error}" if self.shows_text else type(error).__name__
+        logger.error("proxy: %s failed, it is passed on unread: %s", doing, type(error).__name__)
+        detail = f"{doing} failed, it is passed on unread: {told}"
+        parts.emit(Malformed(parts.server, "sse", detail, parts.clock.monotonic(), request=self.id))
+
+    def _read(self) -> None:
+        parts, call, mode = self._parts, self.call, self.wishes.mode
+        record = parts.server_record()
+        try:
+            facts = read_body_facts(call.body, parts.salt_key, with_label=self.shows_text)
+            reports = parts.settings.report_all_reuse
+            body, added = enriched(call.body, call.path, mode, facts, record, reports=reports)
+        except Exception as error:  # The tap's outer edge: it may fail, the chat must not.
+            self.mark_failure("reading the request", error)
+            return
+        self.facts, self.body, self.added = facts, body, added
+        if not names_session(call.headers) and may_name_session(mode, facts, record):
+            self._session = SessionId(self.id)
