@@ -181,6 +181,22 @@ export function shareState(shared, isRunning) {
   return shared >= 2 ? CELL.few : CELL.single;
 }
 
+/** How many of the pool's blocks are in each state, by CELL: a hash's copies are blocks of their own, of which one may run. */
+export function cellTally(blocks, holders, running) {
+  const tally = [0, 0, 0, 0, 0];
+  for (const block of blocks.values()) {
+    const runs = running.has(block.hash) ? 1 : 0;
+    tally[CELL.running] += runs;
+    tally[shareState(sharedBy(block, holders), false)] += block.copies - runs;
+  }
+  return tally;
+}
+
+/** The first-token time to show for a request, {ms, ofServer}: ours, or the server's own where ours saw no stream. */
+export function firstTokenTime({ ttft_ms, engine_ttft_ms }) {
+  return ttft_ms === null ? { ms: engine_ttft_ms ?? null, ofServer: typeof engine_ttft_ms === "number" } : { ms: ttft_ms, ofServer: false };
+}
+
 /** Points of the first-token chart, oldest first: {id, name, label, ttft_ms, group}. */
 export function ttftSeries(state, limit = 60) {
   const points = [];
@@ -192,13 +208,13 @@ export function ttftSeries(state, limit = 60) {
   return points.reverse();
 }
 
-/** Points of first-token time against what had to be computed, newest first: {id, label, computed, ttft_ms, group}. */
+/** Points of first-token time against what had to be computed, newest first: {id, label, computed, ttft_ms, group, ratio}. */
 export function computedSeries(state, limit = 200) {
   const points = [];
   for (const { record } of requestRows(state)) {
     const { prompt_tokens: prompt, cached_tokens: cached, ttft_ms } = record;
     if (record.outcome === null || ttft_ms === null || prompt === null || cached === null) continue;
-    points.push({ id: record.id, label: record.label, computed: prompt - cached, ttft_ms, group: warmth(record) });
+    points.push({ id: record.id, label: record.label, computed: prompt - cached, ttft_ms, group: warmth(record), ratio: reusedRatio(record) });
     if (points.length === limit) break;
   }
   return points;

@@ -57,6 +57,14 @@ test("the pool's parts add up to it, the null block left out", () => {
   assert.equal(parts.evicted, true);
 });
 
+test("the legend counts blocks as the pool does: copies too, of which a running request holds one", () => {
+  const block = (hash, copies, otherRequests) => [hash, { hash, copies, otherRequests }];
+  const blocks = new Map([block("a", 2, 1), block("b", 1, 3), block("c", 3, 5)]);
+  const tally = select.cellTally(blocks, new Map([["a", ["r-1"]]]), new Set(["a"]));
+  assert.deepEqual(tally, [0, 0, 2, 3, 1]);
+  assert.equal(tally.reduce((sum, n) => sum + n), 6);
+});
+
 test("a server without KV events has no block figures", () => {
   const server = { ...golden("server.changed").data.server, streams: [] };
   const state = reduce(initialState(), like("server.changed", { server }));

@@ -50,6 +50,11 @@ test("lanes say N of M, or what came instead", () => {
   assert.equal(countText(record({ outcome: null, prompt_blocks: null })), "…");
   assert.equal(countText(record({ outcome: "http_error", status: 404 })), "error 404");
   assert.equal(countText(record({ outcome: "client_gone" })), "client left");
+  assert.equal(
+    laneLabel(record({ ttft_ms: null, engine_ttft_ms: 20.4 })),
+    "Request #8, Where is my parcel?: 4 of 6 blocks reused, first token after 20 ms by the server's clock",
+  );
+  assert.match(laneLabel(record({ ttft_ms: null, engine_ttft_ms: null })), /first token after —$/);
   assert.equal(laneLabel(record()), "Request #8, Where is my parcel?: 4 of 6 blocks reused, first token after 34 ms");
 });
 

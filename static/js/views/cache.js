@@ -5,7 +5,7 @@ import { throttle } from "../frame.js";
 import { count } from "../format.js";
 import { CELL_FILLS, CELL_INKS } from "../palette.js";
 import { chooseCapacity, emptyPlacement, gridShape, placeAll, updatePlacement } from "../placement.js";
-import { CELL, cachesOf, cellState, holdersByHash, pool, primaryServer, residentBlocks, runningHashes } from "../selectors.js";
+import { CELL, cachesOf, cellState, cellTally, holdersByHash, pool, primaryServer, residentBlocks, runningHashes } from "../selectors.js";
 import { t } from "../words.js";
 import { createOverlay } from "./cache_overlay.js";
 
@@ -72,7 +72,6 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
   function cells(state) {
     const holders = holdersByHash(state);
     const running = runningHashes(state);
-    const tally = [0, 0, 0, 0, 0];
     const z = [];
     for (let row = 0; row < grid.rows; row++) {
       const line = new Array(grid.columns).fill(null);
@@ -81,11 +80,10 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
         if (slot >= placement.capacity) break;
         const hash = placement.hashAt[slot];
         line[column] = hash === null ? CELL.empty : cellState(blocks.get(hash), holders, running);
-        tally[line[column]] += 1;
       }
       z.push(line);
     }
-    return { z, tally };
+    return { z, tally: cellTally(blocks, holders, running) };
   }
 
   function drawPlot(z, width, height, palette) {

@@ -3,7 +3,7 @@
 import { indexAt, spanOf, ticksOf } from "../axis.js";
 import { byId, make, setAttribute, setChildren, setHidden, setStyle, setText } from "../dom.js";
 import { UNKNOWN, clip, duration, requestName } from "../format.js";
-import { isRunning, primaryServer, requestRows, warmth } from "../selectors.js";
+import { firstTokenTime, isRunning, primaryServer, requestRows, warmth } from "../selectors.js";
 import { hasWords, t } from "../words.js";
 import { drawLane } from "./lane_canvas.js";
 
@@ -26,7 +26,8 @@ export function laneLabel(record) {
   const name = label ? t("lanes.label-named", { name: requestName(id), label }) : t("lanes.label", { name: requestName(id) });
   if (isRunning(record)) return t("lanes.label-running", { name });
   if (record.outcome !== "ok") return t("lanes.label-failed", { name, what: countText(record) });
-  return t("lanes.label-done", { name, count: countText(record), time: duration(record.ttft_ms) });
+  const { ms, ofServer } = firstTokenTime(record);
+  return t(ofServer ? "lanes.label-unstreamed" : "lanes.label-done", { name, count: countText(record), time: duration(ms) });
 }
 
 export function createLanes({ shared, effects, getPalette, setFocus, onUnfold }) {
@@ -103,8 +104,11 @@ export function createLanes({ shared, effects, getPalette, setFocus, onUnfold })
     setText(label, clip(record.label ?? (record.origin === "client" ? t("lanes.other-client") : record.endpoint), 60));
     setAttribute(row.name, "title", record.error ?? record.label);
     setText(row.counted, countText(record));
-    setText(row.ms, duration(record.ttft_ms));
-    setStyle(row.bar, "width", `${record.ttft_ms === null ? 0 : Math.max(2, (100 * record.ttft_ms) / longest)}%`);
+    const { ms, ofServer } = firstTokenTime(record);
+    setText(row.ms, duration(ms));
+    setAttribute(row.ms, "title", ofServer ? t("lanes.ttft-engine") : null);
+    setAttribute(row.ms, "data-of-server", ofServer);
+    setStyle(row.bar, "width", `${ms === null ? 0 : Math.max(2, (100 * ms) / longest)}%`);
     const { node } = row;
     setAttribute(node, "aria-label", laneLabel(record));
     setAttribute(node, "data-warmth", warmth(record));
@@ -142,7 +146,7 @@ export function createLanes({ shared, effects, getPalette, setFocus, onUnfold })
   function drawRows(state, ui, kept, width) {
     const shown = kept.slice(0, MAX_LANES);
     axis = shared.layout(shown.map(({ table }) => (table ?? NO_TABLE).state), width, !ui.unfolded);
-    const longest = Math.max(...shown.map(({ record }) => record.ttft_ms ?? 0), 1);
+    const longest = Math.max(...shown.map(({ record }) => firstTokenTime(record).ms ?? 0), 1);
     const ids = new Set(shown.map(({ record }) => record.id));
     for (const id of rows.keys()) if (!ids.has(id)) rows.delete(id);
     const nodes = shown.map(({ record, table }) => {

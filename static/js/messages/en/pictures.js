@@ -22,6 +22,8 @@ export default {
   "lanes.label-running": "{name}: running",
   "lanes.label-failed": "{name}: {what}",
   "lanes.label-done": "{name}: {count} blocks reused, first token after {time}",
+  "lanes.label-unstreamed": "{name}: {count} blocks reused, first token after {time} by the server's clock",
+  "lanes.ttft-engine": "The answer wasn't streamed: this is the server's own time to the first token.",
   "outcome.client_gone": "client left",
   "outcome.http_error": "error",
   "outcome.http_status": "error {status}",

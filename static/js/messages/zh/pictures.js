@@ -22,6 +22,8 @@ export default {
   "lanes.label-running": "{name}：进行中",
   "lanes.label-failed": "{name}：{what}",
   "lanes.label-done": "{name}：复用 {count} 个块，首 token 时延 {time}",
+  "lanes.label-unstreamed": "{name}：复用 {count} 个块，服务器时钟的首 token 时延 {time}",
+  "lanes.ttft-engine": "此回答不是流式的：这是服务器自己测得的首 token 时延。",
   "outcome.client_gone": "客户端离开",
   "outcome.http_error": "错误",
   "outcome.http_status": "错误 {status}",
