@@ -107,6 +107,13 @@ class BlockSlots:
             return True
         return slot in self._past and any(start <= number for start, _ in self._past[slot])
 
+    def went_before(self, slot: int, number: int) -> int | None:
+        """The event that ended the block's last residency until event `number`; None where none had ended."""
+        ends = [end for _, end in self._past.get(slot, ()) if end <= number]
+        if self.gone[slot] <= number:
+            ends.append(self.gone[slot])
+        return max(ends, default=None)
+
     def appeared_within(self, slot: int, after: int, before: int) -> bool:
         """Whether a residency of the block began after event `after` and before event `before`."""
         if after < self.appeared[slot] < before:

@@ -34,6 +34,7 @@ from .ledger_state import LedgerState
 from .rank_book import RankBook
 from .request_records import block_table
 from .requests import IllegalStep, Request, Step
+from .savings import ran_alone
 from .server_notices import LATENCY_RATIO
 from .servers import ServerBook
 from .verdict import word
@@ -175,6 +176,8 @@ class RequestLedger:
         self._announce_reuse(request, server, at_s)
         state.emit(finished, at_s, request.sent.server, request.rank)
         self._count(request, server, at_s)
+        if not request.sent.skips_cache_read:
+            server.ttft.take(request, alone=ran_alone(request, state.requests))
         self._late.append((at_s, request))
         self._owe(request, server, at_s)
 
@@ -241,8 +244,8 @@ class RequestLedger:
             self._state.emit(joined, at_s, request.sent.server, request.rank, request.shown.basis)
 
     def _conclude(self, request: Request, server: ServerBook, at_s: float) -> None:
-        cause = find_cause(request, server, self._state.requests)
-        request.verdict = word(cause.code, cause.params)
+        cause = find_cause(request, server, self._state.requests, self._state.servers.values())
+        request.verdict = word(cause.code, cause.params, cause.others)
 
     def _book(self, request: Request, server: ServerBook) -> RankBook | None:
         return server.ranks.get(request.rank) if request.rank is not None else None

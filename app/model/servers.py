@@ -14,6 +14,7 @@ from .rank_book import RankBook
 from .rates import ServerRates
 from .requests import Request
 from .server_notices import ALTERNATING, NoticeFacts, ServerSigns, find_notices
+from .ttft import TtftBook
 
 __all__ = ["RankBook", "ServerBook"]
 
@@ -32,6 +33,7 @@ class ServerBook:
         self.ranks: dict[Rank, RankBook] = {}
         self.rates = ServerRates()
         self.habits = Habits()
+        self.ttft = TtftBook()
         self.metrics = MetricsBook(limits.max_metrics_points)
         self.signs = ServerSigns()
         self.sessions: dict[SessionId, Request] = {}

@@ -104,18 +104,20 @@ class Scene:
         skips: bool = False,
         sequences: int = 1,
         images: bool = False,
+        server: ServerId = SERVER,
+        model: str = "m",
     ) -> list[Event]:
         """A request is sent; its tokens are known at once where given."""
         self.now += 0.1
         request = RequestId(name)
         events = self.apply(
             RequestStarted(
-                SERVER,
+                server,
                 request,
                 "/v1/completions",
                 "page",
                 self.now,
-                model="m",
+                model=model,
                 streamed=True,
                 sequences=sequences,
                 session_id=SessionId(session) if session else None,

@@ -2,17 +2,17 @@
 
 import pytest
 
-from app.ids import ServerId
+from app.ids import Rank, RequestId, ServerId
 from app.model.verdict import CODES
-from app.observations import RequestEnded, RequestUsage, ServerProbed
+from app.observations import KvBatch, RequestEnded, RequestEngineTimes, RequestUsage, ServerProbed
 from tests.scenarios.tables import CLEARED, SERVER, Scene, removed, stored
 
 PROMPT = tuple(range(13))  # three blocks and one token
 
 
-def scene_with(*hashes: int) -> Scene:
+def scene_with(*hashes: int, tokens: tuple[int, ...] | None = None) -> Scene:
     scene = Scene()
-    scene.kv(stored(*hashes) if hashes else stored(99, tokens=(99,) * 4))
+    scene.kv(stored(*hashes, tokens=tokens) if hashes else stored(99, tokens=(99,) * 4))
     return scene
 
 
@@ -49,9 +49,143 @@ def reused_then_evicted() -> tuple[Scene, dict[str, object]]:
 
 def too_short() -> tuple[Scene, dict[str, object]]:
     scene = scene_with(1)
+    scene.send("r", (0, 1, 2))
+    scene.end("r", 3, cached=0)
+    return scene, {"prompt_tokens": 3, "block_size": 4}
+
+
+def one_block_exactly() -> tuple[Scene, dict[str, object]]:
+    scene = scene_with(1)
     scene.send("r", (0, 1, 2, 3))
     scene.end("r", 4, cached=0)
     return scene, {"prompt_tokens": 4, "block_size": 4}
+
+
+def exact_multiple() -> tuple[Scene, dict[str, object]]:
+    scene = scene_with(1, 2, 3)
+    scene.send("r", PROMPT[:12])
+    scene.end("r", 12, cached=8)
+    return scene, {"reused_blocks": 2, "reusable_blocks": 2, "computed_tokens": 4}
+
+
+CONSTANT = tuple(range(200, 240))
+
+
+def variable_first() -> tuple[Scene, dict[str, object]]:
+    """A clock of two tokens before 40 tokens that stay."""
+    scene = scene_with(*range(1, 12), tokens=(0, 1, 7, 8, *CONSTANT))
+    scene.send("r", (0, 1, 9, 10, 11, *CONSTANT, 5))
+    scene.end("r", 46, cached=0)
+    return scene, {"token": 3, "block": 1, "span_tokens": 3, "constant_tokens": 40, "shared_tokens": 2}
+
+
+def reused_then_variable() -> tuple[Scene, dict[str, object]]:
+    scene = scene_with(*range(1, 13), tokens=(0, 1, 2, 3, 7, 8, 9, 9, *CONSTANT))
+    scene.send("r", (0, 1, 2, 3, 7, 6, 9, 9, *CONSTANT))
+    scene.end("r", 48, cached=4)
+    return scene, {"loss": "variable_first", "token": 6, "block": 2, "span_tokens": 1, "constant_tokens": 42}
+
+
+def variable_at_the_very_start() -> tuple[Scene, dict[str, object]]:
+    scene = scene_with()
+    scene.send("before", (70, 71, 72, *CONSTANT))
+    scene.end("before", 43, cached=0)
+    scene.send("r", (80, 81, *CONSTANT))
+    scene.end("r", 42, cached=0)
+    return scene, {"token": 1, "span_tokens": 3, "constant_tokens": 40}
+
+
+def continued() -> tuple[Scene, dict[str, object]]:
+    """A conversation that goes on from within a block."""
+    scene = scene_with(1, 2)
+    scene.send("turn 1", tuple(range(10)))
+    scene.end("turn 1", 10, cached=8)
+    scene.send("r", tuple(range(20)))
+    scene.end("r", 20, cached=8)
+    return scene, {"loss": "alignment", "shared_tokens": 10, "token": 11, "block": 3, "straddling_tokens": 2}
+
+
+def on_another_rank() -> tuple[Scene, dict[str, object]]:
+    scene = scene_with(1, 2, 3)
+    scene.kv(stored(99, tokens=(99,) * 4), rank=1)
+    scene.send("r", PROMPT, session="s")
+    scene.kv(stored(1, 2, 3, session="s"), rank=1)
+    scene.end("r", 13, cached=0)
+    return scene, {"other_rank": 0, "rank": 1, "resident_blocks": 3}
+
+
+OTHER = ServerId("http://127.0.0.1:8001")
+
+
+def on_another_server() -> tuple[Scene, dict[str, object]]:
+    scene = scene_with()
+    scene.apply(ServerProbed(OTHER, "up", None, scene.now, models=("m",)))
+    scene.apply(KvBatch(OTHER, Rank(0), 0, (stored(1, 2, 3),), scene.now))
+    scene.send("r", PROMPT)
+    scene.end("r", 13, cached=0)
+    return scene, {"other_server": OTHER, "resident_blocks": 3}
+
+
+def for_another_model() -> tuple[Scene, dict[str, object]]:
+    scene = scene_with()
+    scene.send("there", PROMPT, server=OTHER, model="m2")
+    scene.end("there", 13, cached=0)
+    scene.send("r", PROMPT)
+    scene.end("r", 13, cached=0)
+    return scene, {"other_model": "m2"}
+
+
+def still_computing() -> tuple[Scene, dict[str, object]]:
+    """Two cold requests at once, on a server that doesn't share what isn't computed yet."""
+    scene = scene_with()
+    scene.send("first", PROMPT)
+    scene.send("r", PROMPT)
+    scene.kv(stored(1, 2, 3))
+    scene.end("first", 13, cached=0)
+    scene.end("r", 13, cached=0)
+    return scene, {"by": "first"}
+
+
+def drops_the_last_block() -> tuple[Scene, dict[str, object]]:
+    """As with speculative decoding of the EAGLE kind: learned from two requests."""
+    scene = scene_with(1, 2, 3)
+    for name in ("one", "two", "r"):
+        scene.send(name, PROMPT)
+        scene.end(name, 13, cached=8)
+    return scene, {"loss": "coarse_alignment", "matched_tokens": 12, "dropped_blocks": 1, "unit_tokens": 4}
+
+
+def coarse_unit() -> tuple[Scene, dict[str, object]]:
+    """As with hybrid models: hits are multiples of several blocks, so a shorter match gives nothing."""
+    scene = scene_with(*range(1, 9))
+    for name in ("one", "two"):
+        scene.send(name, tuple(range(29)))
+        scene.end(name, 29, cached=16)
+    scene.send("r", PROMPT)
+    scene.end("r", 13, cached=0)
+    return scene, {"matched_tokens": 12, "unit_tokens": 16}
+
+
+def evicted_by_another() -> tuple[Scene, dict[str, object]]:
+    scene = scene_with(1, 2, 3)
+    scene.send("big", tuple(range(300, 313)), session="big")
+    scene.kv(removed(3), removed(2), removed(1), stored(7, 8, 9, tokens=tuple(range(300, 312)), session="big"))
+    scene.end("big", 13, cached=0)
+    scene.now += 20
+    scene.send("r", PROMPT)
+    scene.kv(stored(1, 2, 3))
+    scene.end("r", 13, cached=0)
+    return scene, {"by": "big", "by_count": 1, "lost_tokens": 12, "block": 1}
+
+
+def salted_without_events() -> tuple[Scene, dict[str, object]]:
+    scene = Scene()
+    scene.metrics(0, 0, block_size=4)
+    scene.send("before", PROMPT, salt="s1")
+    scene.end("before", 13, cached=0)
+    scene.send("r", PROMPT, salt="s2")
+    scene.end("r", 13, cached=0)
+    return scene, {"salted": 1}
 
 
 def shares_too_little() -> tuple[Scene, dict[str, object]]:
@@ -177,6 +311,11 @@ SCENES = {
     evicted: "evicted", reset: "reset", other_salt: "other_salt", other_adapter: "other_adapter",
     other_image: "other_image", cache_off: "cache_off", lookup_skipped: "lookup_skipped",
     inconsistent: "inconsistent", unexplained: "unexplained", unexplained_without_events: "unexplained",
+    one_block_exactly: "exact_multiple", exact_multiple: "exact_multiple", variable_first: "variable_first",
+    reused_then_variable: "reused", variable_at_the_very_start: "variable_first", continued: "reused",
+    on_another_rank: "other_rank", on_another_server: "other_server", for_another_model: "other_model",
+    still_computing: "still_computing", drops_the_last_block: "reused", coarse_unit: "coarse_alignment",
+    evicted_by_another: "evicted", salted_without_events: "other_salt",
     unknown: "unknown", unknown_without_usage: "unknown", failed: "failed",
 }  # fmt: skip
 
@@ -191,7 +330,66 @@ def test_each_cause_and_its_numbers(make: object) -> None:
 
 
 def test_every_code_has_a_scene() -> None:
-    assert set(SCENES.values()) == set(CODES)
+    losses = {make()[0].params("r").get("loss") for make in SCENES}
+    assert set(SCENES.values()) | losses - {None} == set(CODES)
+
+
+def test_causes_that_hold_as_well_are_listed() -> None:
+    scene, _ = reused_then_variable()
+    verdict = scene.record("r").verdict
+    assert verdict is not None
+    assert verdict.others == ("diverges", "alignment")
+    scene, _ = evicted()
+    scene.kv(CLEARED)
+    scene.send("again", PROMPT)
+    record = scene.end("again", 13, cached=0)
+    assert record.verdict is not None
+    assert (record.verdict.code, record.verdict.others) == ("reset", ("diverges",))
+
+
+def test_blocks_that_a_running_request_will_store_explain_more_than_an_eviction_before() -> None:
+    scene = scene_with(1, 2, 3)
+    scene.kv(removed(3, 2, 1))
+    scene.send("first", PROMPT)
+    scene.send("r", PROMPT)
+    scene.kv(stored(1, 2, 3))
+    scene.end("first", 13, cached=0)
+    record = scene.end("r", 13, cached=0)
+    assert record.verdict is not None
+    assert (record.verdict.code, record.verdict.others[0]) == ("still_computing", "evicted")
+
+
+def test_a_request_that_got_through_before_explains_nothing() -> None:
+    scene = scene_with()
+    scene.send("first", PROMPT)
+    scene.answer("first")
+    scene.send("r", PROMPT)
+    scene.end("r", 13, cached=0)
+    assert scene.code("r") != "still_computing"
+
+
+def test_the_servers_own_time_is_told_where_the_clocks_differ_much() -> None:
+    scene = scene_with(1, 2, 3)
+    for name, own_ms, told in (("near", 95.0, None), ("far", 20.0, 20.0)):
+        scene.send(name, PROMPT)
+        scene.answer(name, ttft_ms=100)
+        scene.apply(RequestEngineTimes(RequestId(name), scene.now, ttft_ms=own_ms))
+        scene.end(name, 13, cached=12)
+        assert scene.params(name).get("engine_ttft_ms") == told
+
+
+def test_a_hit_that_waited_says_so() -> None:
+    scene = scene_with()
+    scene.send("cold", PROMPT)
+    scene.answer("cold", ttft_ms=80)
+    scene.kv(stored(1, 2, 3))
+    scene.end("cold", 13, cached=0)
+    scene.send("warm", PROMPT)
+    scene.answer("warm", ttft_ms=100)
+    scene.apply(RequestEngineTimes(RequestId("warm"), scene.now, ttft_ms=98, queue_ms=75.0))
+    record = scene.end("warm", 13, cached=12)
+    assert record.verdict is not None
+    assert str(record.verdict.detail).endswith("Not faster all the same: it waited 75 ms in the server's queue.")
 
 
 @pytest.mark.parametrize("make", SCENES, ids=lambda make: str(make.__name__))
@@ -206,10 +404,10 @@ def test_no_verdict_contradicts_usage(make: object, cached: int) -> None:
     if cached > 13:
         assert record.verdict.code == "inconsistent"
     elif cached:
-        assert record.verdict.code in ("reused", "full_hit")
+        assert record.verdict.code in ("reused", "full_hit", "exact_multiple")
         assert record.verdict.params.get("reused_blocks") == (cached // 4 if record.block_size else None)
     else:
-        assert record.verdict.code not in ("reused", "full_hit")
+        assert record.verdict.code not in ("reused", "full_hit", "exact_multiple")
 
 
 def test_an_earlier_prompt_that_ends_is_continued_not_contradicted() -> None:
@@ -220,7 +418,10 @@ def test_an_earlier_prompt_that_ends_is_continued_not_contradicted() -> None:
     scene.kv(stored(3, 4, 5, parent=2, tokens=tuple(range(8, 20))))
     record = scene.end("turn 2", 20, cached=8)
     assert record.verdict is not None
-    assert record.verdict.detail == "The nearest earlier prompt ends after 10 tokens: new from token 11, in block 3."
+    assert record.verdict.detail == (
+        "The nearest earlier prompt ends after 10 tokens: new from token 11, in block 3. That block wasn't full, so "
+        "the 2 tokens in it had to be computed again."
+    )
 
 
 def test_the_nearest_prompt_is_found_among_requests_where_the_server_sends_no_events() -> None:

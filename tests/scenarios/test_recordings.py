@@ -24,7 +24,7 @@ RECORDED: dict[str, tuple[Row, ...]] = {
     "session_header": (("r1", 128, 128, "4/6", "reused"),),
     "broken_prefix": (
         ("r1", 128, 128, "4/6", "reused"),
-        ("r2", 0, 0, "0/6", "diverges"),
+        ("r2", 0, 0, "0/6", "variable_first"),
         ("r3", 128, 128, "4/6", "reused"),
     ),
     "salted": (
@@ -34,14 +34,14 @@ RECORDED: dict[str, tuple[Row, ...]] = {
     ),
     "exact_multiple": (
         ("r1", 0, 0, "0/2", "first_seen"),
-        ("r2", 32, 32, "1/2", "full_hit"),
-        ("r3", 0, 0, "0/3", "diverges"),
+        ("r2", 32, 32, "1/2", "exact_multiple"),
+        ("r3", 0, 0, "0/3", "variable_first"),
         ("r4", 64, 64, "2/3", "full_hit"),
         ("r5", 0, 0, "0/3", "first_seen"),
         ("r6", 64, 64, "2/3", "full_hit"),
-        ("r7", 0, 0, "0/3", "diverges"),
-        ("r8", 64, 64, "2/3", "full_hit"),
-        ("r9", 0, 0, "0/4", "diverges"),
+        ("r7", 0, 0, "0/3", "variable_first"),
+        ("r8", 64, 64, "2/3", "exact_multiple"),
+        ("r9", 0, 0, "0/4", "variable_first"),
         ("r10", 96, 96, "3/4", "full_hit"),
     ),
     # The first computes, and the others hit in the same step: more than was resident when they were sent.
@@ -53,7 +53,7 @@ RECORDED: dict[str, tuple[Row, ...]] = {
     ),
     "multi_turn": (
         ("r1", 128, 128, "4/6", "reused"),
-        ("r2", 160, 160, "5/6", "full_hit"),
+        ("r2", 160, 160, "5/6", "exact_multiple"),
         ("r3", 192, 192, "6/7", "full_hit"),
     ),
     "cjk": (("r2", 0, 0, "0/10", "first_seen"), ("r3", 288, 288, "9/10", "full_hit")),

@@ -1,0 +1,153 @@
+"""Where a prompt departs from the nearest known one, and what kind of departure that is.
+
+Imports only its own package.
+"""
+
+from collections import Counter
+from typing import NamedTuple
+
+from .block_keys import TOKEN_BYTES, unpack_tokens
+from .block_slots import BlockSlots
+from .prefix_match import PromptKeys, common_tokens
+from .request_book import RequestBook
+from .requests import Request
+from .words import Params
+
+COMPARED_PROMPTS = 256
+"""Kept prompts that a prompt is compared with, newest first."""
+EDIT_RATIO = 0.5
+"""Share of the rest of a first block that also stands in the nearest one, from which it counts as an edit of it."""
+WORTH_NAMING_RATIO = 0.25
+"""Share of a first block below which a shared start is only the chat template's."""
+WINDOW_TOKENS = 16
+"""So many tokens in a row that stand in both prompts are no chance."""
+SEARCHED_TOKENS = 4096
+"""How far behind a departure the constant part is looked for."""
+
+
+class Nearest(NamedTuple):
+    """The nearest known prompt: tokens shared from the start, and as many of its own tokens as are known (packed)."""
+
+    shared: int
+    packed: bytes
+    ends: bool = False
+    """It ends where the shared part does, as far as is known."""
+    request: Request | None = None
+
+
+class Return(NamedTuple):
+    """Where two prompts are the same again after they departed: positions in tokens, and for how long."""
+
+    here: int
+    there: int
+    tokens: int
+
+
+def nearest_kept(request: Request, requests: RequestBook, prompt: PromptKeys) -> Nearest:
+    """The kept prompt under the same keys, sent before to the same server, that shares most."""
+    best = Nearest(0, b"")
+    """Where nothing is shared, the newest one."""
+    compared = 0
+    for other in requests.newest_first():
+        known = other.prompt
+        if other.serial >= request.serial or known is None or other.sent.server != request.sent.server:
+            continue
+        if (known.salt, known.lora_name) != (prompt.salt, prompt.lora_name):
+            continue
+        compared += 1
+        if compared > COMPARED_PROMPTS:
+            break
+        if compared == 1:
+            best = Nearest(0, known.packed, request=other)
+        shared = shared_beyond(known.packed, prompt.packed, best.shared)
+        if shared is not None:
+            best = Nearest(shared, known.packed, shared * TOKEN_BYTES == len(known.packed), other)
+    return best
+
+
+def shared_beyond(other: bytes, prompt: bytes, shared: int) -> int | None:
+    """Tokens that two packed prompts share from the start; None where those aren't more than `shared`."""
+    head = (shared + 1) * TOKEN_BYTES
+    if len(other) < head or other[:head] != prompt[:head]:
+        return None
+    return common_tokens(other, prompt, shared + 1)
+
+
+def chain_tokens(slots: BlockSlots, path: list[int], child: int | None, most: int) -> bytes:
+    """Packed tokens of a chain: the slots of `path`, then `child` and, below it, always the newest one, up to `most`
+    blocks behind the path."""
+    chunks = [slots.tokens[slot] or b"" for slot in path]
+    slot, steps = child, 0
+    while slot is not None and steps < most:
+        tokens = slots.tokens[slot]
+        if tokens is None:
+            break
+        chunks.append(tokens)
+        slot, steps = next(iter(slots.children(slot)), None), steps + 1
+    return b"".join(chunks)
+
+
+def find_return(here: bytes, there: bytes, shared: int) -> Return | None:
+    """The longest-looking constant part after the departure: the first window of tokens that stands in both, taken as
+    far as it goes. None where there is none near the departure."""
+    width = WINDOW_TOKENS * TOKEN_BYTES
+    start = shared * TOKEN_BYTES
+    end = min(len(there), start + SEARCHED_TOKENS * TOKEN_BYTES)
+    windows = {there[at : at + width]: at for at in range(end - width, start - 1, -TOKEN_BYTES)}
+    stop = min(len(here), start + SEARCHED_TOKENS * TOKEN_BYTES) - width
+    for at in range(start, stop + 1, TOKEN_BYTES):
+        other = windows.get(here[at : at + width])
+        if other is not None:
+            run = common_tokens(here[at:], there[other:])
+            return Return(at // TOKEN_BYTES, other // TOKEN_BYTES, run)
+    return None
+
+
+def departure(prompt: PromptKeys, size: int, nearest: Nearest, reused: int) -> tuple[str, Params]:
+    """The code and numbers of a prompt that shares `nearest.shared` tokens with the nearest one, and no more."""
+    tokens = nearest.shared
+    length = len(prompt.packed) // TOKEN_BYTES
+    block = tokens // size
+    params: Params = {
+        "shared_tokens": tokens,
+        "token": tokens + 1,
+        "block": block + 1,
+        "blocks_after": -(-length // size) - block,
+        "ends": int(nearest.ends),
+    }
+    if tokens >= length:
+        return "diverges", params | {"token": None}
+    if nearest.ends:
+        straddling = tokens - max(tokens // size, reused) * size
+        if straddling > 0 and (tokens >= size or reused):
+            return "alignment", params | {"straddling_tokens": straddling}
+    else:
+        constant = _constant_part(prompt, size, nearest)
+        if constant is not None:
+            return "variable_first", params | constant
+    if tokens >= size or reused:
+        return "diverges", params
+    if tokens and _is_edit(prompt.chunk(0, size), nearest.packed[: size * TOKEN_BYTES], tokens):
+        return "diverges", params
+    if tokens == 0:
+        return "first_seen", params
+    return ("too_short" if tokens >= size * WORTH_NAMING_RATIO else "first_seen"), params
+
+
+def _constant_part(prompt: PromptKeys, size: int, nearest: Nearest) -> Params | None:
+    """The numbers of a constant part behind the departure, where at least a block of it could have been reused had
+    nothing changed before it, and it is most of what follows, or several blocks."""
+    found = find_return(prompt.packed, nearest.packed, nearest.shared)
+    if found is None or found.tokens < max(size, WINDOW_TOKENS):
+        return None
+    rest = len(prompt.packed) // TOKEN_BYTES - nearest.shared
+    if found.tokens < 4 * size and found.tokens * 2 < rest:
+        return None
+    span = max(found.here, found.there) - nearest.shared
+    return {"constant_tokens": found.tokens, "span_tokens": max(span, 1)}
+
+
+def _is_edit(chunk: bytes, nearest: bytes, tokens: int) -> bool:
+    rest, other = unpack_tokens(chunk)[tokens:], unpack_tokens(nearest)[tokens:]
+    common = sum((Counter(rest) & Counter(other)).values())
+    return common >= EDIT_RATIO * max(len(rest), 1)
