@@ -29,6 +29,29 @@ export function duration(ms) {
   return t("unit.s", { value: (ms / 1000).toFixed(ms < 9995 ? 2 : 1) });
 }
 
+/** The time of day of a moment, as the browser's own place has it: "19:31:04". */
+export function clock(at_ms) {
+  if (!known(at_ms)) return UNKNOWN;
+  const moment = new Date(at_ms);
+  return [moment.getHours(), moment.getMinutes(), moment.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
+}
+
+const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+/** Bytes as text, in powers of 1,024: "640 B", "2.6 MiB". */
+export function bytes(value) {
+  if (!known(value)) return UNKNOWN;
+  const step = Math.min(BYTE_UNITS.length - 1, value < 1 ? 0 : Math.floor(Math.log2(value) / 10));
+  const scaled = value / 1024 ** step;
+  return t("unit.bytes", { value: step === 0 || scaled >= 99.95 ? count(scaled) : scaled.toFixed(1), unit: BYTE_UNITS[step] });
+}
+
+/** Something a second: "0.4 a second", "120 a second". */
+export function rateOf(per_s) {
+  if (!known(per_s)) return UNKNOWN;
+  return t("unit.rate", { value: per_s > 0 && per_s < 9.95 ? per_s.toFixed(1) : count(per_s) });
+}
+
 /** How long ago `at_ms` was, in the coarsest sensible unit. */
 export function age(at_ms, now_ms) {
   if (!known(at_ms) || !known(now_ms)) return UNKNOWN;

@@ -2,6 +2,7 @@
 
 import { blockPath, getJson, post, streamChat } from "./api.js";
 import { createBlockWords } from "./block_words.js";
+import { createSight } from "./charts/chart.js";
 import { createComposer } from "./composer.js";
 import { connect, createPosition } from "./connection.js";
 import { Effects } from "./effects.js";
@@ -14,13 +15,14 @@ import { createStore } from "./store.js";
 import { change, initialUi } from "./ui_state.js";
 import { createCache } from "./views/cache.js";
 import { createCard, createCardLoader } from "./views/card.js";
-import { createCharts } from "./views/charts.js";
+import { createChartPanels } from "./views/chart_panels.js";
 import { createFigures } from "./views/figures.js";
 import { createGlossary } from "./views/glossary.js";
 import { createInfo } from "./views/info.js";
 import { createKeys } from "./views/keys.js";
 import { createLanes } from "./views/lanes.js";
 import { createNotices } from "./views/notices.js";
+import { createNumbers } from "./views/numbers/numbers.js";
 import { createScenario } from "./views/scenario.js";
 import { createStrip } from "./views/strip.js";
 import { createTree } from "./views/tree.js";
@@ -111,7 +113,8 @@ function start() {
     tree.draw,
     createCache({ ...common, onWhole: () => set({ wholePool: !ui.wholePool }) }),
     createCard({ loader }),
-    ...createCharts({ getPalette, onFirstTokenBy: (ttftBy) => set({ ttftBy }) }),
+    ...createNumbers({ set, getUi: () => ui, post, getJson }),
+    ...createChartPanels({ getPalette, sight: createSight(() => frame.invalidate()), onFirstTokenBy: (ttftBy) => set({ ttftBy }) }),
   ];
 
   const position = createPosition();

@@ -24,6 +24,10 @@ export function initialUi() {
     words: false,
     /** What the first-token chart has on its x axis: "order" or "computed". */
     ttftBy: "order",
+    /** The tab of the numbers that is open; what is said of the mark after its button; what the doctor answered. */
+    numbers: "rates",
+    marking: null,
+    doctor: { phase: "idle", report: null, error: null },
     run: IDLE,
   };
 }

@@ -31,7 +31,7 @@ test("every term has a name, words and a drawing of known shapes within its fiel
 });
 
 test("every info button has all its words, and every topic a button", () => {
-  const used = new Set([...(textBelow("templates") + textBelow("static/js")).matchAll(/(?:data-info="|infoButton\("|\binfo: ")([a-z][\w-]*)"/g)].map(([, topic]) => topic));
+  const used = new Set([...(textBelow("templates") + textBelow("static/js")).matchAll(/(?:data-info="|infoButton\("|\b(?:info|topic): ")([a-z][\w-]*)"/g)].map(([, topic]) => topic));
   const worded = Object.keys(en).filter((key) => /^info\..+\.name$/.test(key)).map((key) => key.slice("info.".length, -".name".length));
   assert.deepEqual([...used].sort(), worded.sort());
   for (const topic of used) for (const part of ["name", "what", "window", "source", "formula"]) assert.ok(hasWords(`info.${topic}.${part}`), `${topic}.${part}`);

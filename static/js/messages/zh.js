@@ -1,10 +1,12 @@
 /** The Simplified Chinese catalogue: a file for each part of the page. */
 
+import charts from "./zh/charts.js";
 import figures from "./zh/figures.js";
 import frame from "./zh/frame.js";
 import glossary from "./zh/glossary.js";
 import info from "./zh/info.js";
+import numbers from "./zh/numbers.js";
 import pictures from "./zh/pictures.js";
 import tryIt from "./zh/try.js";
 
-export default { ...frame, ...figures, ...glossary, ...info, ...pictures, ...tryIt };
+export default { ...frame, ...figures, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...tryIt };

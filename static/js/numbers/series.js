@@ -115,3 +115,12 @@ export function quantile(values, q) {
   const low = Math.floor(at);
   return sorted[low] + (sorted[Math.min(low + 1, sorted.length - 1)] - sorted[low]) * (at - low);
 }
+
+/**
+ * The fit of first-token time against computed tokens where the dashboard has made one: {requests, intercept_ms,
+ * ms_per_token, points}, points as [computed tokens, low, fit, high] in ms; else null.
+ */
+export function firstTokenFit(state) {
+  const fit = primaryServer(state)?.first_token_fit ?? null;
+  return fit !== null && fit.points?.length > 1 ? fit : null;
+}

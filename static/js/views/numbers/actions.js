@@ -1,0 +1,28 @@
+/** What the buttons of the numbers do: move the mark, ask the doctor. */
+
+import { clock } from "../../format.js";
+import { t } from "../../words.js";
+
+/** `set(fields)` changes the page's own state, `getUi()` is it; `post` and `getJson` as in api.js. */
+export function createNumbersActions({ set, getUi, post, getJson }) {
+  return {
+    async mark() {
+      try {
+        await post("api/mark");
+        set({ marking: t("rates.marked", { time: clock(Date.now()) }) });
+      } catch (error) {
+        set({ marking: t("rates.not-marked", { why: error.message }) });
+      }
+    },
+    async askDoctor() {
+      if (getUi().doctor.phase === "asking") return;
+      set({ doctor: { ...getUi().doctor, phase: "asking", error: null } });
+      try {
+        const report = await getJson("api/doctor");
+        set({ doctor: { phase: "done", report, error: null } });
+      } catch (error) {
+        set({ doctor: { ...getUi().doctor, phase: "done", error: error.message } });
+      }
+    },
+  };
+}
