@@ -9,11 +9,12 @@ import argparse
 import cProfile
 import signal
 
-import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.events import ServerRecord
 from app.ids import ServerId
 from app.observations import Observation
+from app.serving import listen, make_server
 from app.settings import load_settings
 from app.sources.chat_proxy import ChatProxy
 from app.sources.clock import SystemClock
@@ -26,6 +27,22 @@ class NoTokenizer:
     async def tokenize(self, path: str, body: bytes) -> tuple[int, ...] | None:
         """No answer."""
         return None
+
+
+class Alone:
+    """The proxy with a lifespan of nothing around it."""
+
+    def __init__(self, proxy: ASGIApp) -> None:
+        self._proxy = proxy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection, or the lifespan."""
+        if scope["type"] != "lifespan":
+            await self._proxy(scope, receive, send)
+            return
+        for kind in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{kind}.complete"})
 
 
 def main() -> None:
@@ -46,25 +63,13 @@ def main() -> None:
     record = ServerRecord(server, state="up", version="0.32.0")
     settings = load_settings({}, {"vllm": arguments.vllm, "mode": arguments.mode})
     proxy = ChatProxy(server, settings, emit, SystemClock(), lambda: record, NoTokenizer())
-    config = uvicorn.Config(
-        ProxyApp(proxy),
-        host="127.0.0.1",
-        port=arguments.port,
-        loop="uvloop",
-        http="httptools",
-        lifespan="off",
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=75,
-    )
     profile = cProfile.Profile() if arguments.profile else None
     # uvicorn raises the signal once more after it has shut down; by then it has been obeyed.
     signal.signal(signal.SIGTERM, lambda *_: None)
     if profile:
         profile.enable()
-    uvicorn.Server(config).run()
+    with listen("127.0.0.1", arguments.port) as bound:
+        make_server(Alone(ProxyApp(proxy)), shutdown_grace_s=1).run(sockets=[bound])
     if profile:
         profile.disable()
         profile.dump_stats(arguments.profile)

@@ -43,7 +43,7 @@ class ResponseParser:
         """Whether the connection can serve another request after this response."""
         return self.framed and self._keeps_alive and not (self._without_body or self._surplus)
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes | memoryview) -> None:
         """Takes bytes from the server. Raises NotHttp."""
         was_done = self.message_done
         before = len(self.pieces)

@@ -17,21 +17,28 @@ READ_AHEAD_BYTES = 256 * 1024
 """Bytes of one response that wait for a slow client before reading from the server pauses."""
 JOIN_BYTES = 64 * 1024
 """Head and body up to this size leave in one write."""
+READ_BYTES = 64 * 1024
+"""At most so much is read at once: what is done with one read holds the event loop for a short time only."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """One connection, and the response that is being read from it: an `UpstreamResponse`."""
 
     def __init__(
         self,
+        buffer: memoryview,
         give_back: Callable[["Connection"], None],
         base_url: str,
         now: Callable[[], float],
         read_timeout_s: float,
     ) -> None:
-        """`give_back` takes it when its response was read to its end and it can serve another."""
+        """`buffer`, of `READ_BYTES`, is used during a read only, so that connections can share it.
+
+        `give_back` takes the connection when its response was read to its end and it can serve another.
+        """
         self.idle_since_s = 0.0
         self.received_s = 0.0
+        self._buffer = buffer
         self._give_back = give_back
         self._base_url = base_url
         self._now = now
@@ -94,7 +101,7 @@ class Connection(asyncio.Protocol):
             raise self._error
 
     async def pipe(self, sink: Sink) -> None:
-        """See `UpstreamResponse.pipe`. Pieces go to `sink` from `data_received`, without a turn of the event loop."""
+        """See `UpstreamResponse.pipe`. Pieces go to `sink` from where they arrive, without a turn of the event loop."""
         while True:
             if self._pieces or self._parser.message_done:
                 last = self._parser.message_done
@@ -133,7 +140,7 @@ class Connection(asyncio.Protocol):
             return False
         return self._poll is None or not self._poll.poll(0)
 
-    # --- asyncio.Protocol ---
+    # --- asyncio.BufferedProtocol ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Write buffering is off, so that a drained transport means that the system took everything."""
@@ -144,15 +151,21 @@ class Connection(asyncio.Protocol):
             self._poll = select.poll()
             self._poll.register(sock.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where to read to."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Bytes from the server. On an idle connection they mean that it is of no use any more."""
         if not self._in_use:
             self.close()
             return
         self.received_s = self._now()
+        if nbytes == READ_BYTES:
+            self._let_others_read()
         parser = self._parser
         try:
-            parser.feed(data)
+            parser.feed(self._buffer[:nbytes])
         except NotHttp:
             self._fail(Unreachable(f"{self._base_url} sent what isn't HTTP/1.1", hint="Is this a vLLM server?"))
             self._abort()
@@ -223,6 +236,16 @@ class Connection(asyncio.Protocol):
         if not self._paused and sum(map(len, self._pieces)) > READ_AHEAD_BYTES:
             self._paused = True
             self._transport.pause_reading()
+
+    def _let_others_read(self) -> None:
+        """A full read means that more waits; the loop would take it at once, and many times more, before it turns."""
+        if not self._paused:
+            self._transport.pause_reading()
+            self._loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        if self._open and not self._paused:
+            self._transport.resume_reading()
 
     def _take(self) -> bytes:
         pieces = self._pieces

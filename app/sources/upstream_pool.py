@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from ..errors import Unreachable, UpstreamTimeout
 from .clock import Clock
 from .upstream import RawHeaders
-from .upstream_connection import Connection, reason_of
+from .upstream_connection import READ_BYTES, Connection, reason_of
 
 IDLE_S = 4.0
 """Below the 5 s after which a vLLM server closes an idle connection."""
@@ -33,6 +33,7 @@ class HttpUpstream:
         self._now = clock.monotonic
         self._connect_timeout_s = connect_timeout_s
         self._read_timeout_s = read_timeout_s
+        self._buffer = memoryview(bytearray(READ_BYTES))
         self._idle: deque[Connection] = deque()
         self._closed = False
 
@@ -79,7 +80,7 @@ class HttpUpstream:
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 _, connection = await loop.create_connection(
-                    lambda: Connection(self._give_back, self._base_url, self._now, self._read_timeout_s),
+                    lambda: Connection(self._buffer, self._give_back, self._base_url, self._now, self._read_timeout_s),
                     self._host,
                     self._port,
                     ssl=self._ssl,

@@ -5,30 +5,22 @@ still there. Errors of its own have a body that both OpenAI's clients and the da
 """
 
 import asyncio
-import re
-from collections.abc import Callable, Coroutine, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 import msgspec
 
-from ..errors import NotFound, PrefixScopeError, error_body
+from ..errors import PrefixScopeError, error_body
 from ..sources.chat_proxy import Call, ChatProxy, Exchange
 from .origin import UnknownHost, is_known_host, is_same_origin
-from .steps import Departure, Sender, Waiting, first_step
+from .paths import ServerPaths
+from .pings import answer_with_pings
+from .steps import Departure, Receive, Send, Sender, Waiting, first_step
 
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Coroutine[Any, Any, Message]]
-Send = Callable[[Message], Coroutine[Any, Any, None]]
 
-ALLOWED = re.compile(
-    r"/v1/(?:chat/completions|completions|responses(?:/[\w.:-]+(?:/cancel)?)?|messages(?:/count_tokens)?|embeddings"
-    r"|rerank|score|models(?:/[\w.:-]+)*|audio/[\w-]+)",
-    re.ASCII,
-)
 BODY_IDLE_S = 60.0
 """Without a byte of a request's body for so long, its place among `max_streams` is given to others."""
-_DOTS = re.compile(r"/\.\.?(?:/|$)")
 
 
 class BodyTooLarge(PrefixScopeError):
@@ -55,6 +47,8 @@ class ProxyApp:
     def __init__(self, proxy: ChatProxy, known_hosts: frozenset[str] = frozenset()) -> None:
         self._proxy = proxy
         self._known_hosts = known_hosts
+        self.paths = ServerPaths(proxy.settings.extra_paths)
+        self._ping_interval_s = proxy.settings.ping_interval_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request. Websockets (`/v1/realtime`) aren't proxied."""
@@ -64,16 +58,16 @@ class ProxyApp:
         assert scope["type"] == "http"
         proxy = self._proxy
         try:
-            path, target = _target(scope)
+            path, target = self.paths.target(scope)
             from_own_page = self._is_from_own_page(scope["headers"])
-            proxy.enter()
+            began_s = proxy.enter()
         except PrefixScopeError as error:
             await _answer(send, error)
             return
         try:
             body = await _read_body(scope, receive, proxy.settings.max_body_bytes)
-            call = Call(scope["method"], path, target, scope["headers"], body, from_own_page)
-            await _exchange(proxy.open(call), receive, send)
+            call = Call(scope["method"], path, target, scope["headers"], body, from_own_page, began_s)
+            await _exchange(proxy.open(call), receive, send, self._ping_interval_s)
         except ClientGone:
             pass
         except PrefixScopeError as error:
@@ -100,7 +94,7 @@ class ProxyApp:
         return True
 
 
-async def _exchange(exchange: Exchange, receive: Receive, send: Send) -> None:
+async def _exchange(exchange: Exchange, receive: Receive, send: Send, ping_interval_s: float | None) -> None:
     """Raises PrefixScopeError while nothing was sent to the client. Later failures break the client's stream off, as
     the server's was: the coroutine returns without the last message, and the HTTP server closes the connection.
     """
@@ -114,6 +108,9 @@ async def _exchange(exchange: Exchange, receive: Receive, send: Send) -> None:
 
     departure = Departure(receive, client_left)
     try:
+        if ping_interval_s is not None and await exchange.takes_pings():
+            await answer_with_pings(exchange, send, ping_interval_s)
+            return
         await exchange.send()
         await send({"type": "http.response.start", "status": exchange.status, "headers": exchange.headers})
         sender = Sender(send)
@@ -164,20 +161,6 @@ def _too_large(max_bytes: int) -> BodyTooLarge:
     return BodyTooLarge(
         f"the request body is larger than {max_bytes} bytes", hint="Send less, or raise max_body_bytes."
     )
-
-
-def _target(scope: Scope) -> tuple[str, bytes]:
-    """The path from `/v1/` on, and the target to ask the server for. Raises NotFound where it isn't proxied."""
-    path: str = scope["path"]
-    raw: bytes = scope.get("raw_path") or path.encode("utf-8")
-    path = path[max(path.find("/v1/"), 0) :]
-    raw = raw[max(raw.find(b"/v1/"), 0) :]
-    if not ALLOWED.fullmatch(path) or _DOTS.search(path) or b"%" in raw:
-        raise NotFound(
-            f"{path} is not proxied", hint="Completions, embeddings, models and audio are; ask the server for others."
-        )
-    query: bytes = scope.get("query_string", b"")
-    return path, raw + b"?" + query if query else raw
 
 
 async def _answer(send: Send, error: PrefixScopeError) -> None:

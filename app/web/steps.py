@@ -6,19 +6,19 @@ project.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator, MutableMapping
+from collections.abc import Awaitable, Callable, Generator, MutableMapping
 from typing import Any, Generic, TypeVar
 
 Message = MutableMapping[str, Any]
-Receive = Callable[[], Coroutine[Any, Any, Message]]
-Send = Callable[[Message], Coroutine[Any, Any, None]]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 Result = TypeVar("Result")
 
 
 class Waiting(Generic[Result]):
-    """What is left of a coroutine after its first step, which asked to wait for something. Await it once."""
+    """What is left of an awaitable after its first step, which asked to wait for something. Await it once."""
 
-    def __init__(self, steps: Coroutine[Any, Any, Result], waits_for: Any) -> None:
+    def __init__(self, steps: Generator[Any, Any, Result], waits_for: Any) -> None:
         self._steps = steps
         self._waits_for = waits_for
 
@@ -37,10 +37,11 @@ class Waiting(Generic[Result]):
             return result
 
 
-def first_step(steps: Coroutine[Any, Any, Result]) -> Result | Waiting[Result]:
-    """Runs a coroutine up to where it would wait. Returns its result where it doesn't; raises what it raises."""
+def first_step(awaitable: Awaitable[Result]) -> Result | Waiting[Result]:
+    """Runs it up to where it would wait. Returns its result where it doesn't; raises what it raises."""
+    steps = awaitable.__await__()
     try:
-        waits_for = steps.send(None)
+        waits_for = next(steps)
     except StopIteration as end:
         result: Result = end.value
         return result
@@ -73,7 +74,7 @@ class Departure:
         self._receive = receive
         self._left = left
         self._loop = asyncio.get_running_loop()
-        self._steps: Coroutine[Any, Any, Message] | None = receive()
+        self._steps: Generator[Any, Any, Message] | None = receive().__await__()
         self._step()
 
     def close(self) -> None:
@@ -83,16 +84,16 @@ class Departure:
             steps.close()
 
     def _step(self, _: object = None) -> None:
-        """As a task does with its coroutine: runs it on, and comes back when what it waits for is there."""
+        """As a task does: runs it on, and comes back when what it waits for is there."""
         while self._steps is not None:
             try:
-                waits_for = self._steps.send(None)
+                waits_for = next(self._steps)
             except StopIteration as end:
                 if end.value["type"] == "http.disconnect":
                     self._steps = None
                     self._left()
                 else:
-                    self._steps = self._receive()
+                    self._steps = self._receive().__await__()
                 continue
             if waits_for is None:
                 self._loop.call_soon(self._step)

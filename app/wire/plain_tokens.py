@@ -11,6 +11,8 @@ import msgspec
 
 MAX_LESSONS = 4
 """A stream whose events keep changing their shape is parsed, event by event."""
+RUN_EVENTS = 8
+"""From about so many events on, a run is looked at as a whole."""
 
 _MARKS = (b'"content":"', b'"content": "', b'"text":"', b'"text": "')
 _TEXT = re.compile(rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrtu])++')
@@ -19,12 +21,13 @@ _TEXT = re.compile(rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrtu])++')
 class PlainTokens:
     """`learn` an event's data that said a plain answer token, then `skip` what is like it."""
 
-    __slots__ = ("_after", "_before", "_lessons")
+    __slots__ = ("_after", "_before", "_lessons", "_runs")
 
     def __init__(self) -> None:
         self._before = b""
         self._after = b""
         self._lessons = 0
+        self._runs = True
 
     def learn(self, data: bytes) -> None:
         """Takes `data`, one line of JSON, as the example to compare with, where it is of a shape that can be."""
@@ -52,6 +55,8 @@ class PlainTokens:
         events, end = 0, start
         if not before:
             return 0, start
+        if self._runs and len(chunk) - start > RUN_EVENTS * (len(before) + len(after)):
+            events, end = self._skip_run(chunk, start)
         match, startswith, length = _TEXT.match, chunk.startswith, len(before)
         while startswith(before, end):
             text = match(chunk, end + length)
@@ -60,6 +65,22 @@ class PlainTokens:
             end = text.end() + len(after)
             events += 1
         return events, end
+
+    def _skip_run(self, chunk: bytes, start: int) -> tuple[int, int]:
+        """As `skip`, up to the last event of the kind: none, where anything else stands among them.
+
+        Then it isn't tried again with this stream: each try looks at all of the chunk.
+        """
+        before, after = self._before, self._after
+        end = chunk.rfind(after, start) + len(after)
+        if end <= start + len(before) + len(after) or not chunk.startswith(before, start):
+            return 0, start
+        texts = chunk[start + len(before) : end - len(after)].split(after + before)
+        # A blank between them keeps a backslash at the end of one from joining the start of the next.
+        if b"" in texts or _TEXT.fullmatch(b" ".join(texts)) is None:
+            self._runs = False
+            return 0, start
+        return len(texts), end
 
     def _is_alike(self, data: bytes) -> bool:
         before, after = self._before[6:], self._after[:-2]
