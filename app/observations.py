@@ -77,6 +77,10 @@ class KvBatch:
     unknown_types: int = 0
     published_s: float | None = None
     """The server's own clock when it published, in seconds of the epoch; None where it isn't known."""
+    part: int = 0
+    """Large messages are handed on in several batches of one `seq`, so that none holds the event loop: which this is."""
+    more: bool = False
+    """Another part of the message follows."""
 
 
 StreamFault = Literal["not_enabled", "not_bound", "wrong_port", "wrong_topic", "rank_port", "unusable_address", "lost"]

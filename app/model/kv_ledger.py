@@ -119,7 +119,7 @@ class KvLedger:
                 state.joiner.cleared(book)
                 self._cleared(book, batch.at_s, blocks, "reset")
         stream.blocks_stored += stored_blocks
-        if batch.events:
+        if batch.events and not batch.part:
             stream.confirm_clear(told=AllBlocksCleared() in batch.events)
         if book.cache.refused != refused:
             stream.incomplete()
@@ -132,7 +132,7 @@ class KvLedger:
                     changed[request.serial] = request
         for _, request in sorted(changed.items()):
             self._requests.blocks_changed(request, batch.at_s)
-        if stream.resynced():
+        if not batch.more and stream.resynced():
             state.emit(StreamResynced(batch.seq), batch.at_s, batch.server, batch.rank)
         if before != _shown_of(book):
             state.show_server(server, batch.at_s, counters=False)

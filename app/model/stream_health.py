@@ -42,6 +42,8 @@ class StreamBook:
         self._offsets: deque[float] = deque(maxlen=OFFSETS)
         self._history: Coverage = "none"
         self._recovering_to: int | None = None
+        self._accepted_seq: int | None = None
+        """The batch of which further parts may come."""
         self._endpoint: str | None = None
         self._message: str | None = None
         self._wire_form: Literal["array", "map"] | None = None
@@ -102,6 +104,11 @@ class StreamBook:
 
     def take_batch(self, batch: KvBatch) -> bool:
         """Whether the batch is to be applied: a number that was applied already isn't."""
+        if batch.part:
+            if self._accepted_seq == batch.seq:
+                self._count(batch)
+            return self._accepted_seq == batch.seq
+        self._accepted_seq = None
         if self.last_seq is not None and batch.seq <= self.last_seq:
             self.duplicates += 1
             return False
@@ -112,11 +119,17 @@ class StreamBook:
             self._history = "partial"
         elif self._history == "none":
             self._history = "complete"
-        self.last_seq = batch.seq
-        self.last_batch_s = batch.at_s
+        self.last_seq = self._accepted_seq = batch.seq
         self.batches += 1
         self.silent = None
         self._replayed += batch.replayed
+        self._count(batch)
+        if self.state in ("connecting", "disconnected"):
+            self.state = "connected"
+        return True
+
+    def _count(self, batch: KvBatch) -> None:
+        self.last_batch_s = batch.at_s
         self.malformed += batch.malformed
         self._unknown_types += batch.unknown_types
         if batch.malformed:
@@ -124,9 +137,6 @@ class StreamBook:
             self._history = "partial"
         if batch.wire_form is not None:
             self._wire_form = batch.wire_form
-        if self.state in ("connecting", "disconnected"):
-            self.state = "connected"
-        return True
 
     def resynced(self) -> bool:
         """Whether the batch just applied closes a gap that replay recovered in full. True once."""

@@ -53,24 +53,47 @@ def usable_endpoint(endpoint: str, server: ServerId) -> str:
 
 
 def resolved_endpoints(events: str | None, replay: str | None, server: ServerId, rank: Rank) -> tuple[str, str]:
-    """The two addresses to connect to; the second is "" where there is no replay.
+    """The two addresses of a rank to connect to; the second is "" where there is no replay.
 
-    None is guessed: the server's host and vLLM's documented ports. Replay is guessed only beside events on their
-    documented port: beside others, port 5558 may well be another server's. Raises SettingsError.
+    What is given is rank 0's; None is guessed: the server's host and vLLM's documented ports. Replay is guessed only
+    beside events on their documented port: beside others, port 5558 may well be another server's. Raises SettingsError.
     """
-    events = usable_endpoint(guessed_endpoint(server, EVENTS_PORT, rank) if events is None else events, server)
+    given = guessed_endpoint(server, EVENTS_PORT, Rank(0)) if events is None else events
+    events = rank_endpoint(usable_endpoint(given, server), rank)
     host, _, port = events.rpartition(":")
     if replay is None and port == str(EVENTS_PORT + rank):
         replay = f"{host}:{REPLAY_PORT + rank}"
-    return events, usable_endpoint(replay, server) if replay else ""
+        return events, replay
+    return events, rank_endpoint(usable_endpoint(replay, server), rank) if replay else ""
 
 
-def nothing_publishes(endpoint: str, is_guessed: bool) -> str:
+def nothing_publishes(endpoint: str, is_guessed: bool, rank: Rank = Rank(0)) -> str:  # noqa: B008
     """For an address where nothing listens."""
+    if rank:
+        return (
+            f"Data-parallel rank {rank} publishes on the port of rank 0 plus {rank}, and nothing listens at "
+            f"{endpoint}. Open that port, or check the address of rank 0."
+        )
     tried = "No address of KV events was given, so " if is_guessed else ""
     return (
         f"{tried}{endpoint} was tried, and nothing publishes there. Start vLLM with {ENABLING_FLAG}, or give the right "
         "address with --kv-events. Without events the block picture stays empty."
+    )
+
+
+def connects_instead(endpoint: str, replay: str) -> str:
+    """For an address where nothing listens although the replay beside it answers."""
+    return (
+        f"Nothing listens at {endpoint}, but {replay} replays: the publisher connects to its address instead of "
+        'binding it. Write the endpoint in --kv-events-config with a star: "endpoint":"tcp://*:5557".'
+    )
+
+
+def other_topics(topic: str, found: str) -> str:
+    """For a subscription that no message fits."""
+    return (
+        f"Events of the topic {found!r} are published, and {topic!r} was subscribed to: none of them comes. Give the "
+        "right prefix with --kv-topic, or none for all."
     )
 
 

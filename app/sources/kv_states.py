@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from ..ids import Rank, ServerId
-from ..observations import KvStreamState, Observation
+from ..observations import KvStreamState, Observation, StreamFault
 from .clock import Clock
 
 StreamState = Literal["connecting", "connected", "disconnected", "off"]
@@ -23,12 +23,21 @@ class KvStates:
         self._told: tuple[object, ...] = ()
         self.current: StreamState | None = None
 
-    def tell(self, state: StreamState, endpoint: str | None, message: str | None, replay: bool | None) -> None:
-        """`message` says what is wrong and what to do; `replay` whether there is a replay, None while that is open."""
+    def tell(
+        self,
+        state: StreamState,
+        endpoint: str | None,
+        message: str | None,
+        replay: bool | None,
+        fault: StreamFault | None = None,
+    ) -> None:
+        """`message` says what is wrong and what to do, `fault` which of the known faults it is; `replay` whether there
+        is a replay, None while that is open."""
         told = (state, message, replay)
         if told == self._told:
             return
         self._told, self.current = told, state
         if message is not None:
             logger.warning("kv events, rank %d: %s", self._rank, message)
-        self._emit(KvStreamState(self._server, self._rank, state, endpoint, message, self._clock.monotonic(), replay))
+        now = self._clock.monotonic()
+        self._emit(KvStreamState(self._server, self._rank, state, endpoint, message, now, replay, fault))

@@ -13,15 +13,22 @@ import zmq
 
 from ..errors import DecodeError, SettingsError
 from ..ids import Rank, ServerId
-from ..observations import KvBatch, KvGap, KvRestarted, Malformed, Observation
+from ..observations import Observation, StreamFault
 from ..wire.kv_events import KvEventDecoder
 from ..wire.kv_frames import DEFAULT_MAX_PAYLOAD_BYTES, KvFrames, parse_live
 from ..wire.salt import KEY_BYTES
 from .backoff import Backoff
 from .clock import Clock
-from .kv_endpoints import no_replay, not_a_publisher, nothing_publishes, resolved_endpoints
+from .kv_delivery import KvDelivery
+from .kv_endpoints import (
+    connects_instead,
+    no_replay,
+    not_a_publisher,
+    nothing_publishes,
+    other_topics,
+    resolved_endpoints,
+)
 from .kv_replay import History, Replay, ReplayLimits
-from .kv_sequence import KvSequence
 from .kv_states import KvStates, StreamState
 from .zmq_socket import HANDSHAKE_FAILED, ZmqSocket, woken
 
@@ -33,12 +40,17 @@ REOPEN_S = 0.5
 """After a lost connection that ZeroMQ doesn't take up again by itself: a new socket."""
 RECHECK_S = 1.0
 """After a connection is made: a subscription that arrived late at the publisher may have cost a message."""
+LOOK_AGAIN_S = 10.0
+"""Between looks for what is wrong with an address where nothing publishes."""
+NEVER_SEQ = 1 << 62
+"""A number that no publisher reaches: asked for, a replay socket says that there is no more."""
 RETRY_CAP_S = 30.0
 """Between looks for a replay socket that isn't there."""
 
 
 class KvSubscriber:
-    """One server's rank. `endpoint` None: the server's host on vLLM's port + rank is tried.
+    """One server's rank. `endpoint` is rank 0's, each other rank's is on port + rank; None: vLLM's port on the server's
+    host is tried.
 
     `replay_endpoint` None: the same for replay, if the events are on their documented port; "": none.
     `topic` is a prefix; "" takes all. `salt_key` has to be the proxy's for salts to be comparable.
@@ -70,8 +82,9 @@ class KvSubscriber:
         self._clock = clock
         self._max_message_bytes = max_message_bytes
         self._receive_hwm = receive_hwm
-        self._decoder = KvEventDecoder(salt_key or secrets.token_bytes(KEY_BYTES), max_message_bytes)
-        self._sequence = KvSequence()
+        decoder = KvEventDecoder(salt_key or secrets.token_bytes(KEY_BYTES), max_message_bytes)
+        self._delivery = KvDelivery(server, rank, emit, clock, decoder)
+        self._sequence = self._delivery.sequence
         self._context: zmq.Context[zmq.Socket[bytes]]
         self._states = KvStates(server, rank, emit, clock)
         self._filling = asyncio.Lock()
@@ -79,8 +92,9 @@ class KvSubscriber:
         self._resync_at_s: float | None = None
         self._reopen_at_s: float | None = None
         self._recheck_at_s: float | None = None
+        self._look_at_s: float | None = None
+        self._found_topic: str | None = None
         self._retries = Backoff(0.25, RETRY_CAP_S)
-        self._restarts = 0
 
     async def run(self) -> None:
         """Follows the stream until cancelled. With an address that can't be used it says so and waits."""
@@ -93,7 +107,7 @@ class KvSubscriber:
             while True:
                 await self._follow()
         except SettingsError as error:
-            self._state("off", error.message)
+            self._state("off", error.message, "unusable_address")
             await asyncio.Event().wait()
         finally:
             self._context.destroy(linger=0)
@@ -129,6 +143,9 @@ class KvSubscriber:
         elif self._is_due(self._recheck_at_s):
             self._recheck_at_s = None
             tasks.create_task(self._recheck())
+        elif self._is_due(self._look_at_s):
+            self._look_at_s = None
+            tasks.create_task(self._look_for_replay())
         else:
             await woken(wake, IDLE_S)
         return False
@@ -145,23 +162,40 @@ class KvSubscriber:
             self._connected()
         elif change in HANDSHAKE_FAILED:
             self._reopen_at_s = self._clock.monotonic() + REOPEN_S
-            self._state("disconnected", not_a_publisher(self._endpoint or ""))
+            self._state("disconnected", not_a_publisher(self._endpoint or ""), "wrong_port")
         elif change == zmq.EVENT_DISCONNECTED:
             self._reopen_at_s = self._clock.monotonic() + REOPEN_S
             if self._states.current == "connected":
-                self._state(
-                    "disconnected", f"The connection to {self._endpoint} was lost. It is tried again by itself."
-                )
+                message = f"The connection to {self._endpoint} was lost. It is tried again by itself."
+                self._state("disconnected", message, "lost")
         elif change == zmq.EVENT_CONNECT_RETRIED:
             self._reopen_at_s = None
             if self._states.current == "connecting":
-                self._state("disconnected", nothing_publishes(self._endpoint or "", self._is_guessed))
+                self._refused()
+            if self._look_at_s is None and self._states.current == "disconnected" and self._replay.endpoint:
+                self._look_at_s = self._clock.monotonic() + LOOK_AGAIN_S
+
+    def _refused(self) -> None:
+        message = nothing_publishes(self._endpoint or "", self._is_guessed, self._rank)
+        self._state("disconnected", message, "rank_port" if self._rank else "not_enabled")
+        self._look_at_s = self._clock.monotonic()
+
+    async def _look_for_replay(self) -> None:
+        """Nothing publishes at the address: if something replays there, the publisher connects instead of binding."""
+        history = await self._replay.fetch(self._context, NEVER_SEQ)
+        if history.answered and self._states.current == "disconnected":
+            message = connects_instead(self._endpoint or "", self._replay.endpoint or "")
+            self._state("disconnected", message, "not_bound")
 
     def _connected(self) -> None:
-        self._state("connected", no_replay(self._replay.endpoint) if self._replay.available is False else None)
+        if self._found_topic is not None:
+            message = other_topics(self._topic.decode("utf-8", "replace"), self._found_topic)
+            self._state("connected", message, "wrong_topic")
+        else:
+            self._state("connected", no_replay(self._replay.endpoint) if self._replay.available is False else None)
 
-    def _state(self, state: StreamState, message: str | None) -> None:
-        self._states.tell(state, self._endpoint, message, self._replay.available)
+    def _state(self, state: StreamState, message: str | None, fault: StreamFault | None = None) -> None:
+        self._states.tell(state, self._endpoint, message, self._replay.available, fault)
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
@@ -175,7 +209,7 @@ class KvSubscriber:
             try:
                 frames = parse_live(message, self._max_message_bytes)
             except DecodeError as error:
-                self._malformed(error)
+                self._delivery.malformed(error)
             else:
                 await self._take(frames)
             if self._clock.monotonic() >= until:
@@ -183,19 +217,20 @@ class KvSubscriber:
         return True
 
     async def _take(self, frames: KvFrames) -> None:
-        if self._sequence.judge(frames.seq, frames.payload) == "next":
-            self._deliver(frames, replayed=False)
+        if self._sequence.judge(frames.seq, frames.payload) == "next" and not self._delivery.is_large(frames):
+            await self._delivery.deliver(frames, replayed=False)
             return
         async with self._filling:
             verdict = self._sequence.judge(frames.seq, frames.payload)
             if verdict == "known":
+                self._delivery.duplicate(frames.seq)
                 return
             if verdict == "restarted":
-                self._restarted()
+                self._delivery.restarted()
                 verdict = self._sequence.judge(frames.seq, frames.payload)
             if verdict == "ahead":
                 await self._close_gap(frames.seq)
-            self._deliver(frames, replayed=False)
+            await self._delivery.deliver(frames, replayed=False)
 
     async def _close_gap(self, upto: int) -> None:
         """Everything before `upto` that isn't there yet: replayed where the publisher still has it, else reported."""
@@ -206,9 +241,9 @@ class KvSubscriber:
             # Nothing was known: what the publisher no longer has is missing, the rest is simply its history.
             await self._deliver_history(recovered, upto)
             return
-        self._gap(first, upto - 1, len(recovered))
+        self._delivery.gap(first, upto - 1, len(recovered))
         for frames in recovered:
-            self._deliver(frames, replayed=True)
+            await self._delivery.deliver(frames, replayed=True)
             await asyncio.sleep(0)
 
     async def _resync(self) -> None:
@@ -227,7 +262,7 @@ class KvSubscriber:
 
     async def _recheck(self) -> None:
         """Looks once more, beside the live messages, for one that was lost before the subscription arrived."""
-        known, restarts = self._sequence.next_seq, self._restarts
+        known, restarts = self._sequence.next_seq, self._delivery.restarts
         history = await self._fetch(max((known or 0) - 1, 0))
         if history is None and self._replay.endpoint:
             # A server that starts may publish before it replays.
@@ -235,7 +270,7 @@ class KvSubscriber:
         if self._states.current == "connected":
             self._connected()
         async with self._filling:
-            if restarts == self._restarts:
+            if restarts == self._delivery.restarts:
                 await self._settle(known, history)
 
     async def _settle(self, known: int | None, history: History | None) -> None:
@@ -243,13 +278,24 @@ class KvSubscriber:
         if history is None:
             return
         batches = history.in_order()
+        self._compare_topics(batches)
         if known and self._is_another_process(known - 1, batches, history.complete):
-            self._restarted()
+            self._delivery.restarted()
             again = await self._fetch(0)
             batches = again.in_order() if again else []
         await self._deliver_history(batches, None)
         if self._sequence.next_seq is None and history.complete:
             self._sequence.restart()
+
+    def _compare_topics(self, batches: list[KvFrames]) -> None:
+        """What is replayed tells its topic (from 0.26 on), also where the subscription keeps it from coming live."""
+        others = [frames.topic for frames in batches if frames.topic]
+        if not others:
+            return
+        fits = any(topic.startswith(self._topic) for topic in others)
+        self._found_topic = None if fits else others[-1].decode("utf-8", "replace")
+        if self._states.current == "connected":
+            self._connected()
 
     def _is_another_process(self, last_seq: int, batches: list[KvFrames], complete: bool) -> bool:
         """The publisher that was known still has its last message; another has none of that number, or a different."""
@@ -263,43 +309,16 @@ class KvSubscriber:
             if frames.seq < expected:
                 continue
             if frames.seq > expected:
-                self._gap(expected, frames.seq - 1, 0)
-            self._deliver(frames, replayed=True)
+                self._delivery.gap(expected, frames.seq - 1, 0)
+            await self._delivery.deliver(frames, replayed=True)
             await asyncio.sleep(0)
         expected = self._sequence.next_seq or 0
         if upto is not None and expected < upto:
-            self._gap(expected, upto - 1, 0)
+            self._delivery.gap(expected, upto - 1, 0)
 
     async def _fetch(self, start_seq: int) -> History | None:
         """The publisher's history from `start_seq` on; None where there is no replay."""
         history = await self._replay.fetch(self._context, start_seq)
         for _ in range(history.malformed):
-            self._malformed(DecodeError("A replay answer that can't be read."))
+            self._delivery.malformed(DecodeError("A replay answer that can't be read."))
         return history if history.answered else None
-
-    def _deliver(self, frames: KvFrames, *, replayed: bool) -> None:
-        self._sequence.take(frames.seq, frames.payload)
-        try:
-            batch = self._decoder.decode(frames.payload)
-        except DecodeError as error:
-            # Its number is used up and its events are unknown: for whoever mirrors the cache that is a gap.
-            self._malformed(error)
-            self._gap(frames.seq, frames.seq, 0)
-            return
-        self._emit(
-            KvBatch(
-                self._server, self._rank, frames.seq, batch.events, self._clock.monotonic(), replayed,
-                batch.wire_form, batch.malformed, batch.unknown_types, batch.ts,
-            )
-        )  # fmt: skip
-
-    def _restarted(self) -> None:
-        self._sequence.restart()
-        self._restarts += 1
-        self._emit(KvRestarted(self._server, self._rank, self._clock.monotonic()))
-
-    def _gap(self, first: int, last: int, recovered: int) -> None:
-        self._emit(KvGap(self._server, self._rank, first, last, recovered, self._clock.monotonic()))
-
-    def _malformed(self, error: DecodeError) -> None:
-        self._emit(Malformed(self._server, "kv", error.message[:200], self._clock.monotonic(), self._rank))

@@ -8,6 +8,7 @@ that a later release adds, or fills otherwise, costs nothing.
 Cache salts leave this module only as digests. Imports `ids`, `observations` and its neighbours in `wire`.
 """
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,6 +19,9 @@ from .kv_frames import DEFAULT_MAX_PAYLOAD_BYTES
 from .kv_values import split_batch
 
 HASH_MASK = 2**64 - 1
+PART_BLOCKS = 1000
+"""Blocks that the ledger takes in at once, while the event loop waits: about five milliseconds."""
+NO_LIMIT = 1 << 62
 MAX_NAME_CHARS = 512
 _HASH_BYTES = range(16, 65)
 _INTS = {int}
@@ -58,9 +62,18 @@ class KvEventDecoder:
 
     def decode(self, payload: bytes) -> DecodedBatch:
         """The batch in `payload`. Raises DecodeError, and nothing else, where it isn't a batch of events."""
+        (batch,) = self.parts(payload, NO_LIMIT)
+        return batch
+
+    def parts(self, payload: bytes, most_blocks: int = PART_BLOCKS) -> Iterator[DecodedBatch]:
+        """The same in one or more parts, of which each but the last has just `most_blocks` blocks or an event's more.
+
+        Raises DecodeError at the first part, or not at all.
+        """
         ts, events, rank = split_batch(payload, self._max_payload_bytes)
         decoded: list[KvEvent] = []
         malformed = unknown_types = 0
+        left = most_blocks
         form: WireForm | None = None
         for event in events:
             try:
@@ -77,9 +90,13 @@ class KvEventDecoder:
                 continue
             if known is None:
                 unknown_types += 1
-            else:
-                decoded.append(known)
-        return DecodedBatch(ts, tuple(decoded), rank, malformed, unknown_types, form)
+                continue
+            if left <= 0:
+                yield DecodedBatch(ts, tuple(decoded), rank, malformed, unknown_types, form)
+                decoded, malformed, unknown_types, left = [], 0, 0, most_blocks
+            decoded.append(known)
+            left -= 1 if isinstance(known, AllBlocksCleared) else len(known.block_hashes)
+        yield DecodedBatch(ts, tuple(decoded), rank, malformed, unknown_types, form)
 
     def _from_map(self, event: dict[Any, Any]) -> KvEvent | None:
         get = event.get

@@ -1,16 +1,19 @@
 """From bytes to plain values with bounded memory: the hostile half of decoding KV events.
 
 A MessagePack byte can stand for an empty map of 64 bytes, so a payload is let into plain values whole only up to
-`PLAIN_BYTES`; beyond it each event, and each field of a large event, is cut out first and its size and shape checked.
+`WHOLE_BYTES`; beyond it events are cut out first and decoded one by one, which also lets the event loop breathe. Each
+field of an event beyond `PLAIN_BYTES` is cut out, too, and its size and shape checked.
 Depth is bounded by the decoder's own recursion guard. Imports only `errors`.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import msgspec
 
 from ..errors import DecodeError
 
+WHOLE_BYTES = 128 * 1024
 PLAIN_BYTES = 1024 * 1024
 MAX_EVENTS = 200_000
 """Events in one batch."""
@@ -25,12 +28,13 @@ _numbers = msgspec.msgpack.Decoder(Annotated[list[int | bytes], msgspec.Meta(max
 _FOREIGN_ERRORS = (msgspec.MsgspecError, RecursionError, MemoryError, TypeError, ValueError, OverflowError)
 
 
-def split_batch(payload: bytes, max_payload_bytes: int) -> tuple[float, list[Any], int | None]:
-    """`(ts, events, data_parallel_rank)`, the events as plain values. Raises DecodeError, and nothing else."""
+def split_batch(payload: bytes, max_payload_bytes: int) -> tuple[float, Iterable[Any], int | None]:
+    """`(ts, events, data_parallel_rank)`, the events as plain values: in a large payload one by one as they are taken,
+    with None for one that can't be read. Raises DecodeError, and nothing else, before the first event is taken."""
     if len(payload) > max_payload_bytes:
         raise DecodeError(f"A payload of {len(payload)} bytes; the limit is {max_payload_bytes}.")
     try:
-        batch = _plain.decode(payload) if len(payload) <= PLAIN_BYTES else _large_batch(payload)
+        batch = _plain.decode(payload) if len(payload) <= WHOLE_BYTES else _large_batch(payload)
     except _FOREIGN_ERRORS as error:
         raise DecodeError(f"Not MessagePack of KV events: {str(error)[:200]}") from None
     if isinstance(batch, dict):
@@ -43,7 +47,8 @@ def split_batch(payload: bytes, max_payload_bytes: int) -> tuple[float, list[Any
         raise DecodeError("Not a batch of KV events: no time or no list of events.")
     if len(events) > MAX_EVENTS:
         raise DecodeError(f"A batch of {len(events)} events; the limit is {MAX_EVENTS}.")
-    return float(ts), events, rank if type(rank) is int else None
+    taken = events if len(payload) <= WHOLE_BYTES else _one_by_one(events)
+    return float(ts), taken, rank if type(rank) is int else None
 
 
 def _large_batch(payload: bytes) -> Any:
@@ -54,8 +59,17 @@ def _large_batch(payload: bytes) -> Any:
     return [_large_events(raw) if index == 1 else _small(raw) for index, raw in enumerate(_raw_list.decode(payload))]
 
 
-def _large_events(raw: msgspec.Raw) -> list[Any]:
-    return [_large_event(event) for event in _raw_list.decode(raw)]
+def _large_events(raw: msgspec.Raw) -> list[msgspec.Raw]:
+    return _raw_list.decode(raw)
+
+
+def _one_by_one(events: list[msgspec.Raw]) -> Iterator[Any]:
+    for raw in events:
+        try:
+            event = _large_event(raw)
+        except _FOREIGN_ERRORS:
+            event = None
+        yield event
 
 
 def _large_event(raw: msgspec.Raw) -> Any:

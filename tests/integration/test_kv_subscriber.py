@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from app.ids import Rank, ServerId
-from app.observations import KvBatch, KvGap, KvRestarted, KvStreamState, Malformed
+from app.observations import KvBatch, KvDuplicate, KvGap, KvRestarted, KvStreamState, Malformed
 from app.sources.clock import SystemClock
 from app.sources.kv_replay import ReplayLimits
 from app.sources.kv_subscriber import KvSubscriber
@@ -389,3 +390,78 @@ async def test_what_is_no_address_is_said(endpoint: str) -> None:
     async with following(endpoint, None) as observed:
         await observed.until(lambda: bool(states(observed)) and states(observed)[-1] == "off")
         assert observed.of(KvStreamState)[-1].message
+
+
+def faults(observed: Observed) -> list[str | None]:
+    return [state.fault for state in observed.of(KvStreamState)]
+
+
+async def test_a_publisher_that_connects_is_known_by_its_replay() -> None:
+    async with KvPublisher(with_replay=False) as gone:
+        nobody = gone.endpoint
+    async with KvPublisher() as publisher, following(nobody, publisher.replay_endpoint) as observed:
+        await observed.until(lambda: "not_bound" in faults(observed))
+        assert faults(observed)[:3] == [None, "not_enabled", "not_bound"]
+        state = observed.of(KvStreamState)[-1]
+        assert "instead of binding" in str(state.message)
+        assert state.state == "disconnected"
+
+
+async def test_nothing_anywhere_is_events_that_are_off() -> None:
+    async with KvPublisher(with_replay=False) as publisher:
+        endpoint = publisher.endpoint
+    async with following(endpoint, "") as observed:
+        await observed.until(lambda: "not_enabled" in faults(observed))
+
+
+async def test_the_replay_socket_is_no_publisher() -> None:
+    async with KvPublisher() as publisher, following(publisher.replay_endpoint, "") as observed:
+        await observed.until(lambda: "wrong_port" in faults(observed))
+
+
+async def test_a_topic_that_no_message_has_is_told_from_what_is_replayed() -> None:
+    async with KvPublisher() as publisher:
+        await publisher.publish(0, 1, send=False)
+        async with following(publisher.endpoint, publisher.replay_endpoint, topic="kv@pod") as observed:
+            await observed.until(lambda: "wrong_topic" in faults(observed))
+            assert "'kv-events'" in str(observed.of(KvStreamState)[-1].message)
+        async with following(publisher.endpoint, publisher.replay_endpoint, topic="kv") as fitting:
+            await replay_known(fitting)
+            assert set(faults(fitting)) == {None}
+
+
+async def test_a_rank_whose_port_is_closed_says_which() -> None:
+    async with KvPublisher(with_replay=False) as publisher:
+        endpoint = publisher.endpoint
+    port = int(endpoint.rpartition(":")[2])
+    observed = Observed()
+    base = f"tcp://127.0.0.1:{port - 1}"
+    subscriber = KvSubscriber(SERVER, Rank(1), base, "", "", observed.emit, SystemClock(), replay_limits=LIMITS)
+    async with in_background(subscriber.run):
+        await observed.until(lambda: "rank_port" in faults(observed))
+        state = observed.of(KvStreamState)[-1]
+        assert (state.rank, state.endpoint) == (1, endpoint)
+
+
+async def test_a_message_that_comes_again_is_told() -> None:
+    async with KvPublisher() as publisher, following(publisher.endpoint, "") as observed:
+        await publisher.subscribed()
+        await publisher.publish(0, 1)
+        await publisher.publish(0, keep=False)
+        await publisher.publish(2)
+        await observed.until(lambda: seqs(observed) == [0, 1, 2])
+        assert [duplicate.seq for duplicate in observed.of(KvDuplicate)] == [0]
+
+
+async def test_a_large_message_is_handed_on_in_parts_that_nothing_comes_between() -> None:
+    events = [["BlockStored", list(range(n * 500, n * 500 + 500)), None, [1] * 8000, 16, None, "GPU"] for n in range(9)]
+    large = msgspec.msgpack.encode([1.0, events, 0])
+    async with KvPublisher() as publisher, following(publisher.endpoint, "", max_message_bytes=50_000_000) as observed:
+        await publisher.subscribed()
+        await publisher.send([b"kv", seq_bytes(0), large])
+        await publisher.publish(1)
+        await observed.until(lambda: 1 in seqs(observed))
+        parts = [(batch.seq, batch.part, batch.more, len(batch.events)) for batch in observed.of(KvBatch)]
+        assert parts == [
+            (0, 0, True, 2), (0, 1, True, 2), (0, 2, True, 2), (0, 3, True, 2), (0, 4, False, 1), (1, 0, False, 1),
+        ]  # fmt: skip

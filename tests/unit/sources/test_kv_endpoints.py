@@ -23,7 +23,7 @@ def test_guessed_on_the_servers_host() -> None:
 
 def test_replay_is_guessed_beside_events_on_their_documented_port() -> None:
     assert resolved_endpoints("tcp://h:5557", None, SERVER, Rank(0)) == ("tcp://h:5557", "tcp://h:5558")
-    assert resolved_endpoints("tcp://*:5558", None, SERVER, Rank(1)) == ("tcp://gpu-1:5558", "tcp://gpu-1:5559")
+    assert resolved_endpoints("tcp://*:5557", None, SERVER, Rank(1)) == ("tcp://gpu-1:5558", "tcp://gpu-1:5559")
     assert resolved_endpoints("tcp://h:5557", "", SERVER, Rank(0)) == ("tcp://h:5557", "")
 
 
@@ -32,6 +32,11 @@ def test_other_events_without_replay_have_none() -> None:
     assert resolved_endpoints("tcp://h:6000", "", SERVER, Rank(0)) == ("tcp://h:6000", "")
     assert resolved_endpoints("tcp://h:6000", "tcp://h:6001", SERVER, Rank(0)) == ("tcp://h:6000", "tcp://h:6001")
     assert resolved_endpoints(None, "", SERVER, Rank(0)) == ("tcp://gpu-1:5557", "")
+
+
+def test_what_is_given_is_rank_0s() -> None:
+    assert resolved_endpoints("tcp://h:6000", "tcp://h:6100", SERVER, Rank(2)) == ("tcp://h:6002", "tcp://h:6102")
+    assert resolved_endpoints("ipc:///tmp/kv", None, SERVER, Rank(1)) == ("ipc:///tmp/kv", "")
 
 
 def test_port_plus_rank() -> None:

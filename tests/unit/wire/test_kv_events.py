@@ -342,10 +342,29 @@ def test_a_large_message_of_empty_things_is_refused(item: bytes) -> None:
     many = b"\xdd" + (3_000_000).to_bytes(4, "big") + item * 3_000_000
     with pytest.raises(DecodeError):
         decode(b"\x92\x01" + many)
-    with pytest.raises(DecodeError):
-        decode(b"\x92\x01\x91\x92\xabBlockStored" + many)
+    event = decode(b"\x92\x01\x91\x92\xabBlockStored" + many)
+    assert (event.events, event.malformed) == ((), 1)
     with pytest.raises(DecodeError):
         decode(many)
+
+
+@pytest.mark.parametrize("form", ["map", "array"])
+def test_a_large_message_comes_in_parts_that_make_up_the_whole(form: str) -> None:
+    events: list[Any] = []
+    for number in range(40):
+        fields = [[number * 100 + block for block in range(100)], None, list(range(1600)), 16, None, "GPU"]
+        names = ("block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id", "medium")
+        as_map = {"type": "BlockStored", **dict(zip(names, fields, strict=True))}
+        events.append(as_map if form == "map" else ["BlockStored", *fields])
+    events[7] = ["no such", "event"]
+    payload = msgspec.msgpack.encode([1.0, events, 0])
+    decoder = KvEventDecoder(KEY)
+    whole = decoder.decode(payload)
+    parts = list(decoder.parts(payload, 1000))
+    assert [len(part.events) for part in parts] == [10, 10, 10, 9]
+    assert tuple(event for part in parts for event in part.events) == whole.events
+    assert [part.unknown_types for part in parts] == [1, 0, 0, 0]
+    assert {part.wire_form for part in parts} <= {form, "array"}
 
 
 plain_values = st.recursive(
