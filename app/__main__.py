@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from . import __version__
 from .commands import demo, doctor, engine, serve
 from .commands.flags import PROGRAM, Command, Parser
+from .commands.secret_files import with_secret_files
 from .errors import PrefixScopeError
 
 EXIT_OK = 0
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("httpx").setLevel(logging.ERROR)
     command: Command = options.command
     try:
-        return command(options, os.environ)
+        return command(options, with_secret_files(os.environ))
     except PrefixScopeError as error:
         print(f"prefixscope: {_in_one_line(error)}", file=sys.stderr)
         return EXIT_BAD_CALL if error.code in ("bad_setting", "cannot_listen") else EXIT_FAILED

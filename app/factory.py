@@ -4,7 +4,7 @@ No framework stands before the proxy: whatever a middleware costs, a chat stream
 """
 
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -16,8 +16,10 @@ from .runtime import Runtime
 from .scenario import Scenario
 from .settings import Settings
 from .sources.clock import Clock
-from .web import api, assets, health, live, pages, servers_api
+from .web import api, assets, health, live, login, metrics, pages, servers_api
+from .web.access import Access, refuse_to_be_open
 from .web.answers import add_error_handlers, json_answer
+from .web.guard import Guard
 from .web.origin import UnknownHost, is_known_host, known_hosts
 from .web.proxy import ProxyApp
 
@@ -38,16 +40,20 @@ SAFE_HEADERS: tuple[tuple[bytes, bytes], ...] = (
 
 
 class App:
-    """The outermost ASGI callable: requests to /v1 go straight to the proxy, everything else to the site."""
+    """The outermost ASGI callable: requests to /v1 and `extra_paths` go to the proxy, everything else to the site."""
 
-    def __init__(self, runtime: Runtime, proxy: ASGIApp, site: ASGIApp) -> None:
+    def __init__(
+        self, runtime: Runtime, routes: FastAPI, proxy: ASGIApp, site: ASGIApp, is_extra_path: Callable[[str], bool]
+    ) -> None:
         self.runtime = runtime
+        self.routes = routes
         self._proxy = proxy
         self._site = site
+        self._is_extra_path = is_extra_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection, or the lifespan."""
-        if scope["type"] == "http" and scope["path"].startswith("/v1/"):
+        if scope["type"] == "http" and (scope["path"].startswith("/v1/") or self._is_extra_path(scope["path"])):
             await self._proxy(scope, receive, send)
         else:
             await self._site(scope, receive, send)
@@ -99,8 +105,10 @@ class KnownHosts:
 def create_app(settings: Settings, *, demo: bool = False, clock: Clock | None = None) -> App:
     """The whole dashboard as one ASGI application. Nothing runs before its lifespan starts.
 
-    Raises SettingsError where the settings name no usable server.
+    Raises SettingsError where the settings name no usable server, and where it would be open to a network.
     """
+    refuse_to_be_open(settings)
+    access = Access(settings.tokens, settings.viewer_tokens)
     runtime = Runtime(settings, demo=demo, clock=clock)
     known = known_hosts(settings.allowed_hosts, settings.host, socket.gethostname())
     proxy = ProxyApp(runtime.chat_proxy, known)
@@ -115,9 +123,13 @@ def create_app(settings: Settings, *, demo: bool = False, clock: Clock | None = 
 
     site = FastAPI(title="PrefixScope", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     site.state.runtime = runtime
+    site.state.access = access
     site.state.plotly = assets.PlotlyBundle()
     add_error_handlers(site)
-    for part in (pages, live, api, servers_api, health, assets):
+    for part in (pages, live, api, servers_api, health, metrics, login, assets):
         site.include_router(part.router)
     site.mount("/static", assets.OwnFiles(directory=assets.STATIC_DIR), name="static")
-    return App(runtime, proxy, SafeHeaders(KnownHosts(site, known)))
+    guarded_proxy, guarded_site = (
+        part if access.is_open else Guard(part, access, runtime.clock) for part in (proxy, KnownHosts(site, known))
+    )
+    return App(runtime, site, guarded_proxy, SafeHeaders(guarded_site), proxy.paths.is_extra)

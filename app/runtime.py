@@ -11,9 +11,10 @@ from contextlib import asynccontextmanager
 from . import __version__
 from .demo_words import in_demo_words
 from .doctor.live import LiveDoctor
-from .events import Hello, ServerRecord
+from .events import Hello, Outgoing, ServerRecord
 from .hub.fanout import Hub
 from .ids import ServerId
+from .metering import Metering
 from .model.details import LedgerLimits
 from .model.ledger import Ledger
 from .scenario import Scenario
@@ -24,6 +25,8 @@ from .targets import targets_of
 from .watched import WatchedServer
 from .wire.salt import KEY_BYTES
 from .writer import Writer
+
+LAG_INTERVAL_S = 0.1
 
 
 class Runtime:
@@ -58,7 +61,7 @@ class Runtime:
             self.ledger.snapshot,
             self.clock,
         )
-        self.writer = Writer(self.ledger, self.hub.publish, self.clock, settings.kv_receive_hwm)
+        self.writer = Writer(self.ledger, self._publish, self.clock, settings.kv_receive_hwm)
         self.scenario: Scenario | None = None
         salt_key = secrets.token_bytes(KEY_BYTES)
         emit = in_demo_words(self.writer.emit) if demo else self.writer.emit
@@ -75,6 +78,21 @@ class Runtime:
         self.chat_proxy = ChatProxy(
             self.server, settings, first.emit, self.clock, self.server_record, first.tokenizer, salt_key=salt_key
         )
+
+        self.metering = Metering(
+            (
+                ("clients", "Browsers connected", lambda: self.hub.clients),
+                ("streams", "Requests being proxied", lambda: self.chat_proxy.active),
+                ("observations_waiting", "Facts not applied yet", lambda: self.writer.waiting),
+                ("observations_left_out", "Facts that could not be applied", lambda: self.writer.poisoned),
+                ("batches_dropped", "KV-event batches dropped in a flood", lambda: self.writer.dropped_batches),
+            ),
+            lambda: filter(None, map(self.ledger.server, self.watched)),
+        )
+
+    def _publish(self, outgoing: list[Outgoing]) -> None:
+        self.hub.publish(outgoing)
+        self.metering.observe(outgoing)
 
     def server_record(self) -> ServerRecord | None:
         """What is known of the first server; None before anything is."""
@@ -93,12 +111,21 @@ class Runtime:
         self.hub.publish(self.ledger.tick(now))
         return self.clock.wall_ms()
 
+    async def _measure_lag(self) -> None:
+        while True:
+            due_s = self.clock.monotonic() + LAG_INTERVAL_S
+            await asyncio.sleep(LAG_INTERVAL_S)
+            self.metering.loop_lag.observe(max(self.clock.monotonic() - due_s, 0.0))
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Runs the writer, the sources and the demo's scenario until the block is left."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                running = [tasks.create_task(self.writer.run(), name="writer")]
+                running = [
+                    tasks.create_task(self.writer.run(), name="writer"),
+                    tasks.create_task(self._measure_lag(), name="loop lag"),
+                ]
                 for watched in self.watched.values():
                     running += watched.start(tasks)
                 if self.scenario is not None:

@@ -29,7 +29,7 @@ def add(commands: Subparsers) -> None:
         "demo", help="embedded engine and dashboard together", description=DESCRIPTION, epilog=EPILOG
     )
     parser.set_defaults(command=run)
-    add_settings(parser, ("host", "port", "mode"), {"mode": MODE})
+    add_settings(parser, ("host", "port", "mode", "insecure"), {"mode": MODE})
     add_engine_flags(parser, _ENGINE_FLAGS)
 
 
@@ -37,10 +37,17 @@ def run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Until SIGINT or SIGTERM."""
     from ..demo_engine import engine_process
     from ..serving import listen, serve, url_of
+    from ..web.access import refuse_to_be_open
 
     mode_is_set = options.mode or f"{ENVIRONMENT_PREFIX}MODE" in environment
-    given = {"host": options.host, "port": options.port, "mode": options.mode if mode_is_set else MODE}
+    given = {
+        "host": options.host,
+        "port": options.port,
+        "mode": options.mode if mode_is_set else MODE,
+        "insecure": options.insecure,
+    }
     settings = load_settings(environment, given)
+    refuse_to_be_open(settings)
     bound = listen(settings.host, settings.port)
     with engine_process(_engine_words(options)) as engine:
         # The heavy imports run beside the child's own start.

@@ -27,6 +27,7 @@ Every setting is an environment variable too, {prefix}<NAME>, such as {prefix}VL
 """
 _FLAGS = (
     "vllm", "kv_events", "kv_replay", "kv_topic", "host", "port", "mode", "show_prompts", "allow_cache_reset",
+    "insecure",
 )  # fmt: skip
 
 

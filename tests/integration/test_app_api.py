@@ -166,3 +166,14 @@ async def test_what_goes_through_is_what_the_server_says(board: Dashboard, engin
 
     assert through.json()["data"][0]["id"] == said.json()["data"][0]["id"]
     assert "content-security-policy" not in through.headers
+
+
+async def test_prometheus_reads_the_dashboards_own_metrics(board: Dashboard) -> None:
+    for accept, form in (("text/plain", "text/plain"), ("application/openmetrics-text; version=1.0.0", "openmetrics")):
+        page = await board.http.get("/metrics", headers={"Accept": accept})
+        assert form in page.headers["content-type"]
+        assert "prefixscope_build_info{version=" in page.text
+        assert f'prefixscope_server_up{{server="{board.app.runtime.server}"}} 1.0' in page.text
+    targets = await board.json("/api/prometheus-targets")
+    assert targets[0]["targets"] == [board.app.runtime.server.removeprefix("http://")]
+    assert targets[0]["labels"] == {"__scheme__": "http", "__metrics_path__": "/metrics"}
