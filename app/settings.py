@@ -45,6 +45,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("kv_events", "", "tcp://HOST:PORT of its KV events, paired with vllm; not set: its host on port 5557"),
     Setting("kv_replay", "", "tcp://HOST:PORT of KV-event replay, likewise; not set: port 5558 beside events on 5557"),
+    Setting("kv_ranks", "", "data-parallel ranks whose KV events are followed; not set: as many as /metrics names"),
     Setting("kv_topic", "", "topic prefix to subscribe to; empty: all"),
     Setting("mode", "observe", "what is added to proxied requests: off, observe or enrich (demo: enrich)"),
     Setting("vllm_api_key", "", "key that the vLLM server demands; never shown or logged"),
@@ -91,6 +92,7 @@ class Settings:
     vllm: str | None
     kv_events: str | None
     kv_replay: str | None
+    kv_ranks: int | None
     kv_topic: str
     mode: Mode
     vllm_api_key: str | None
@@ -187,7 +189,7 @@ def _parse(row: Setting, text: str) -> object:
     if not text and type(None) in get_args(field_type):
         return None
     try:
-        if field_type is int:
+        if field_type is int or int in get_args(field_type):
             return _count(text, row.least)
         for kind, parser in _PARSERS.items():
             if kind == field_type or kind in get_args(field_type):

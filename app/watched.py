@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable
 import httpx
 
 from .ids import Rank
-from .observations import CacheReset, KvStreamState, MetricsFailed, Observation, RequestEnded
+from .observations import CacheReset, KvStreamState, MetricsFailed, MetricsSampled, Observation, RequestEnded
 from .settings import Settings
 from .sources.block_texts import BlockTexts
 from .sources.cache_reset import reset_prefix_cache
 from .sources.clock import Clock
+from .sources.kv_ranks import KvRankSubscribers
 from .sources.kv_subscriber import KvSubscriber
 from .sources.metrics_scraper import MetricsScraper
 from .sources.server_probe import ServerProbe
@@ -49,6 +50,7 @@ class WatchedServer:
         self._emit_on = emit
         self._clock = clock
         self._salt_key = salt_key
+        self._ranks: KvRankSubscribers | None = None
         self._probe = ServerProbe(self.server, self.http, emit, clock, settings.vllm_api_key)
 
     def emit(self, observation: Observation) -> None:
@@ -56,6 +58,8 @@ class WatchedServer:
         self._emit_on(observation)
         if _tells_of_a_lost_server(observation):
             self._probe.wake()
+        if isinstance(observation, MetricsSampled) and self._ranks is not None:
+            self._ranks.heard_engines(observation.engines)
 
     def start(self, tasks: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Starts every source as a task of `tasks`, to be cancelled by whoever started them."""
@@ -87,14 +91,20 @@ class WatchedServer:
             "probe": (self._probe.run, None),
         }
         if target.unguessable is not None:
-            self.emit(KvStreamState(self.server, Rank(0), "off", None, target.unguessable, self._clock.monotonic()))
+            now = self._clock.monotonic()
+            message = target.unguessable
+            self.emit(KvStreamState(self.server, Rank(0), "off", None, message, now, fault="unusable_address"))
             return sources
-        subscriber = KvSubscriber(
-            self.server, Rank(0), target.kv_events, target.kv_replay, settings.kv_topic, self.emit, self._clock,
+        self._ranks = KvRankSubscribers(self.server, self._subscriber, self.emit, self._clock, settings.kv_ranks)
+        return {"KV events": (self._ranks.run, self._ranks.tell_failed), **sources}
+
+    def _subscriber(self, rank: Rank) -> KvSubscriber:
+        settings, target = self._settings, self.target
+        return KvSubscriber(
+            self.server, rank, target.kv_events, target.kv_replay, settings.kv_topic, self.emit, self._clock,
             salt_key=self._salt_key, max_message_bytes=settings.max_kv_message_bytes,
             receive_hwm=settings.kv_receive_hwm,
         )  # fmt: skip
-        return {"KV events": (subscriber.run, subscriber.tell_failed), **sources}
 
 
 def _tells_of_a_lost_server(observation: Observation) -> bool:
