@@ -28,6 +28,8 @@ class Exchange:
         self.complete = False
         self.streamed = False
         """The response is an event stream."""
+        self.takes_comments = False
+        """Further events may be put into it: it is not compressed, and no length is given."""
         self.client_gone = False
         """Set by whoever serves the client, before it cancels or closes the exchange."""
         self._parts = parts
@@ -46,10 +48,12 @@ class Exchange:
         return self._request.call.path
 
     async def takes_pings(self) -> bool:
-        """Whether comments may be put into the response while it is silent: the client asked for a stream, and isn't
-        to be served without any addition."""
-        await self._request.prepare()
-        return self._request.facts.stream and self._request.wishes.mode != "off"
+        """Whether comments may be put into the response while it is silent: the client asked for a stream, and for some
+        addition. Then the server is asked for a stream that isn't compressed."""
+        request = self._request
+        await request.prepare()
+        request.uncompressed = request.facts.stream and request.wishes.mode != "off"
+        return request.uncompressed
 
     async def send(self) -> None:
         """Sends the request and waits for the response's head. Raises Unreachable, UpstreamTimeout."""
@@ -123,9 +127,10 @@ class Exchange:
         self.status = response.status
         head = ResponseHead(response.status, response.headers)
         self.headers, self.streamed = head.headers, head.streamed
+        self.takes_comments = head.streamed and not head.encoding and not head.sized
         if head.streamed and self._request.wishes.mode != "off":
             head.add_stream_headers()
-            if USAGE_FIELD in self._request.added and not head.encoding and not head.sized:
+            if USAGE_FIELD in self._request.added and self.takes_comments:
                 self._cutter = UsageFrameCutter()
         if self._request.wishes.origin != "client":
             self.headers.append((b"x-prefixscope-request", self._request.id.encode("ascii")))

@@ -54,6 +54,8 @@ class ProxiedRequest:
         self.body = call.body
         self.added: tuple[str, ...] = ()
         self.shows_text = self.wishes.origin != "client" or parts.settings.show_prompts
+        self.uncompressed = False
+        """Something may be put into the response: the server isn't told which compressions the client reads."""
         self.started = False
         """The ledger was told of it."""
         self.tokens_asked = False
@@ -76,7 +78,8 @@ class ProxiedRequest:
         """The headers for the server."""
         session = self._session.encode("ascii") if self._session else None
         key = self._parts.settings.vllm_api_key if self.wishes.origin != "client" else None
-        return headers_for_server(self.call, self.body, session, key)
+        headers = headers_for_server(self.call, self.body, session, key)
+        return [pair for pair in headers if pair[0] != b"accept-encoding"] if self.uncompressed else headers
 
     def sent(self) -> None:
         """The last byte of the request left, or never will."""

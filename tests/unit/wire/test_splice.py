@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.wire.splice import TOKEN_IDS_FIELD, USAGE_FIELD, Spliced, enrich_body
+from app.wire.splice import REPORT_FIELD, TOKEN_IDS_FIELD, USAGE_FIELD, Spliced, enrich_body
 
 USAGE = b'"stream_options":{"include_usage":true}'
 IDS = b'"return_token_ids":true'
@@ -56,6 +56,22 @@ IDS = b'"return_token_ids":true'
 )
 def test_splicing(body: bytes, expected: bytes | None, added: tuple[str, ...]) -> None:
     assert enrich_body(body, usage=True, token_ids=True) == Spliced(expected or body, added)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"a":1}', b'{"a":1,"vllm_xargs":{"kv_cache_report_mode":"full"}}'),
+        (b'{"vllm_xargs":{ }}', b'{"vllm_xargs":{ "kv_cache_report_mode":"full"}}'),
+        (b'{"vllm_xargs":{"x":1},"b":2}', b'{"vllm_xargs":{"x":1,"kv_cache_report_mode":"full"},"b":2}'),
+        (b'{"vllm_xargs":{"kv_cache_report_mode":"none"}}', None),
+        (b'{"vllm_xargs":null}', None),
+        (b'{"vllm_xargs":[1]}', None),
+    ],
+)
+def test_the_full_report(body: bytes, expected: bytes | None) -> None:
+    added = (REPORT_FIELD,) if expected else ()
+    assert enrich_body(body, usage=False, token_ids=False, full_report=True) == Spliced(expected or body, added)
 
 
 def test_only_what_is_asked_for() -> None:
