@@ -19,11 +19,15 @@ export const IDLE = {
 
 export const isBusy = (run) => run.phase === "waiting" || run.phase === "streaming";
 
-/** The request for one question: {body, headers}. `salt`: a fresh cache salt for a cold start, or null. */
-export function buildRequest({ model, system, question, salt = null }) {
+/**
+ * The request for one question: {body, headers}. `salt`: a fresh cache salt for a cold start, or null; `earlier`: the
+ * messages of the talk so far; `tools`: what the prompt offers the model, which isn't asked to call them; `bare`: an empty
+ * system prompt is sent too, since many chat templates put one of their own where there is none.
+ */
+export function buildRequest({ model, system, question, salt = null, earlier = [], tools = null, bare = false }) {
   const messages = [];
-  if (system !== "") messages.push({ role: "system", content: system });
-  messages.push({ role: "user", content: question });
+  if (system !== "" || bare) messages.push({ role: "system", content: system });
+  messages.push(...earlier, { role: "user", content: question });
   const body = {
     model,
     messages,
@@ -34,6 +38,8 @@ export function buildRequest({ model, system, question, salt = null }) {
     temperature: 0,
     max_tokens: MAX_TOKENS,
   };
+  // With "none" a server needs no parser for calls; the tools stand in the prompt all the same.
+  if (tools !== null) Object.assign(body, { tools, tool_choice: "none" });
   const headers = { "X-PrefixScope-Origin": "page" };
   if (salt !== null) {
     body.cache_salt = salt;
@@ -75,21 +81,26 @@ export function createComposer({ send, onChange, salt = freshSalt }) {
     onChange(run);
   }
 
-  /** Sends `questions` one after the other under one system prompt. Ends early where one fails or `stop` is called. */
-  async function start({ model, system, questions, cold }) {
+  /**
+   * Sends `questions` one after the other under one system prompt; with `turns` each continues the talk before it. Ends
+   * early where one fails or `stop` is called.
+   */
+  async function start({ model, system, questions, cold, turns = false, tools = null, bare = false }) {
     if (isBusy(run) || questions.length === 0) return;
     run = { ...IDLE, total: questions.length };
     abort = new AbortController();
     const { signal } = abort;
+    const talk = [];
     try {
       for (const [index, question] of questions.entries()) {
         update({ phase: "waiting", index, question, answer: "" });
         await send({
-          ...buildRequest({ model, system, question, salt: cold ? salt() : null }),
+          ...buildRequest({ model, system, question, salt: cold ? salt() : null, earlier: turns ? [...talk] : [], tools, bare }),
           signal,
           onStart: (id) => update({ ids: id === null ? run.ids : [...run.ids, id] }),
           onText: (text) => update({ phase: "streaming", answer: run.answer + text }),
         });
+        talk.push({ role: "user", content: question }, { role: "assistant", content: run.answer });
       }
       update({ phase: "done" });
     } catch (error) {

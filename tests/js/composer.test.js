@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { buildRequest, changeEnd, changeStart, createComposer, freshSalt } from "../../static/js/composer.js";
-import { PRESETS, presetById } from "../../static/js/presets.js";
+import { PRESETS, presetById, textOf } from "../../static/js/presets.js";
 
 test("the page's own request asks for everything that the picture needs", () => {
   const { body, headers } = buildRequest({ model: "m", system: "s", question: "q" });
@@ -88,7 +88,7 @@ test("one letter changes, at the very front or the very end, in any script", () 
   assert.equal(changeEnd("线索。\n"), "线新。\n");
   assert.equal(changeEnd("号7"), "号8");
   assert.equal(changeStart("…"), "…");
-  for (const { system } of PRESETS) {
+  for (const system of PRESETS.flatMap(({ text }) => Object.values(text).map((each) => each.system)).filter((text) => text !== "")) {
     for (const changed of [changeStart(system), changeEnd(system)]) {
       assert.equal(changed.length, system.length);
       assert.equal([...changed].filter((letter, i) => letter !== [...system][i]).length, 1);
@@ -97,7 +97,7 @@ test("one letter changes, at the very front or the very end, in any script", () 
 });
 
 test("the field's own test: five rules, twenty times, eight questions", () => {
-  const { system, questions } = presetById("history");
+  const { system, questions } = textOf(presetById("history"), "en");
   assert.equal(system.match(/^1\. /gm).length, 20);
   assert.equal(system.match(/^5\. /gm).length, 20);
   assert.equal(questions.length, 8);

@@ -3,9 +3,9 @@
 import { changeEnd, changeStart, isBusy } from "../composer.js";
 import { byId, make, setAttribute, setChildren, setHidden, setStyle, setText } from "../dom.js";
 import { UNKNOWN, duration } from "../format.js";
-import { PRESETS, presetById } from "../presets.js";
+import { PRESETS, presetById, textOf } from "../presets.js";
 import { primaryServer, warmth } from "../selectors.js";
-import { t, verdictWords } from "../words.js";
+import { language, t, verdictWords } from "../words.js";
 
 export function createTry({ composer, getState }) {
   const system = byId("system-prompt");
@@ -14,47 +14,64 @@ export function createTry({ composer, getState }) {
   const cold = byId("cold");
   const buttons = ["send", "send-twice", "send-all"].map(byId);
   const stop = byId("stop");
+  let chosen = PRESETS[0];
   let questions = [];
+  let shown = null;
 
-  preset.append(...PRESETS.map(({ id, name }) => make("option", { value: id }, name)));
-  preset.addEventListener("change", () => load(preset.value));
-  byId("change-start").addEventListener("click", () => {
-    system.value = changeStart(system.value);
+  preset.append(...PRESETS.map(({ id }) => make("option", { value: id })));
+  preset.addEventListener("change", () => {
+    load(preset.value);
+    speak();
   });
-  byId("change-end").addEventListener("click", () => {
-    system.value = changeEnd(system.value);
-  });
+  byId("change-start").addEventListener("click", () => edit(changeStart));
+  byId("change-end").addEventListener("click", () => edit(changeEnd));
   byId("composer").addEventListener("submit", (event) => {
     event.preventDefault();
     send([question.value]);
   });
   byId("send-twice").addEventListener("click", () => send([question.value, question.value]));
-  byId("send-all").addEventListener("click", () => send(questions));
+  byId("send-all").addEventListener("click", () => send(questions, chosen.turns));
   stop.addEventListener("click", () => composer.stop());
   load(PRESETS[0].id);
 
   function load(id) {
-    const chosen = presetById(id);
-    system.value = chosen.system;
-    questions = chosen.questions;
+    chosen = presetById(id);
+    shown = textOf(chosen, language());
+    questions = shown.questions;
+    system.value = shown.system;
     question.value = questions[0];
     setChildren(byId("questions"), questions.map((text) => make("option", { value: text })));
   }
 
-  function send(texts) {
+  /** Without a system prompt it is the question that begins the prompt. */
+  function edit(change) {
+    const field = system.value === "" ? question : system;
+    field.value = change(field.value);
+  }
+
+  /** The presets' words in the page's language; a text that wasn't touched follows it. */
+  function speak() {
+    const untouched = system.value === shown.system && questions.includes(question.value);
+    if (untouched && textOf(chosen, language()) !== shown) load(chosen.id);
+    PRESETS.forEach(({ name }, i) => setText(preset.options[i], name[language()]));
+    setText(byId("try-lead"), chosen.watch[language()]);
+    setAttribute(buttons[2], "aria-label", t("try.send-all-label", { n: questions.length }));
+    setText(buttons[2], t("try.send-all", { n: questions.length }));
+  }
+
+  function send(texts, turns = false) {
     const model = primaryServer(getState())?.models[0] ?? null;
-    composer.start({ model, system: system.value, questions: texts, cold: cold.checked });
+    composer.start({ model, system: system.value, questions: texts, cold: cold.checked, turns, tools: chosen.tools ?? null, bare: chosen.bare });
   }
 
   const drawOutcome = createOutcome();
   let drawn = [];
   return (state, ui) => {
     const server = primaryServer(state);
-    const inputs = [server, state.requests, ui.run, ui.paint, questions];
+    const inputs = [server, state.requests, ui.run, ui.paint];
     if (inputs.every((input, i) => input === drawn[i])) return null;
     drawn = inputs;
-    setAttribute(buttons[2], "aria-label", t("try.send-all-label", { n: questions.length }));
-    setText(buttons[2], t("try.send-all", { n: questions.length }));
+    speak();
     const ready = server !== null && server.models.length > 0;
     for (const button of buttons) {
       setAttribute(button, "disabled", !ready || isBusy(ui.run));

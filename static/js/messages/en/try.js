@@ -3,7 +3,6 @@
 export default {
   "try.title": "Try it",
   "try.example": "Example",
-  "try.lead": "Send it twice: the second time, its blocks are cached.",
   "try.system": "System prompt",
   "try.edits": "Change its {start} or its {end}, send again and compare.",
   "try.first-letter": "first letter",

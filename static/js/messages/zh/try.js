@@ -3,7 +3,6 @@
 export default {
   "try.title": "动手试试",
   "try.example": "示例",
-  "try.lead": "连发两次：第二次时，它的块已在缓存中。",
   "try.system": "系统提示词",
   "try.edits": "改动它的{start}或{end}，再次发送并比较。",
   "try.first-letter": "第一个字",
