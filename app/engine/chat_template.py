@@ -19,6 +19,8 @@ _TOOLS_RULES = (
     "\n</tools>\n\nFor each function call, return a json object with function name and arguments within ",
     '\n{"name": <function-name>, "arguments": <args-json-object>}\n',
 )
+IMAGE_TOKENS = 64
+"""Placeholder tokens of a picture, of whatever size."""
 _START = Segment("<|im_start|>", special=True)
 _END = Segment("<|im_end|>", special=True)
 _CALL = Segment("<tool_call>", special=True)
@@ -38,17 +40,19 @@ def render_chat(
     *,
     add_generation_prompt: bool = True,
     continue_final_message: bool = False,
+    images: bool = False,
 ) -> list[Segment]:
     """Segments of a conversation. Raises TemplateError for an empty one and for content that isn't text.
 
     With `continue_final_message` the last message stays open. Messages of a role that the template doesn't know are
-    left out, as the template does.
+    left out, as the template does. With `images` pictures are taken, and parts follow each other without a line feed,
+    as in the template of Qwen2.5-VL.
     """
     if not messages:
         raise TemplateError("Cannot apply chat template to an empty conversation. Provide at least one message.")
-    segments = list(_system(messages[0], tools))
+    segments = list(_system(messages[0], tools, images))
     for index, message in enumerate(messages):
-        segments += _turn(messages, index, message)
+        segments += _turn(messages, index, message, images)
     if continue_final_message:
         while segments and segments[-1] in (_NEXT_LINE, _END):
             segments.pop()
@@ -57,15 +61,29 @@ def render_chat(
     return segments
 
 
-def content_text(content: object) -> str:
-    """Text of a message's content. Raises TemplateError for images and other parts that aren't text."""
+def _content(content: object, images: bool) -> list[Segment]:
+    """A message's content. Raises TemplateError for parts that can't be shown."""
     if content is None:
-        return ""
+        return []
     if isinstance(content, str):
-        return content
+        return [Segment(content)] if content else []
     if not isinstance(content, list):
         raise TemplateError("The content of a message must be a string or a list of parts.")
-    return "\n".join(map(_part_text, content))
+    if images:
+        return [segment for part in content for segment in _picture(part) or [Segment(_part_text(part))]]
+    text = "\n".join(map(_part_text, content))
+    return [Segment(text)] if text else []
+
+
+def _picture(part: object) -> list[Segment]:
+    if not isinstance(part, Mapping) or part.get("type") not in ("image_url", "input_image"):
+        return []
+    image = part.get("image_url")
+    url = image.get("url") if isinstance(image, Mapping) else image
+    if not isinstance(url, str) or not url:
+        raise TemplateError("A picture has a URL.")
+    pads = Segment("<|image_pad|>", special=True, repeat=IMAGE_TOKENS, picture=url)
+    return [Segment("<|vision_start|>", special=True), pads, Segment("<|vision_end|>", special=True)]
 
 
 def _part_text(part: object) -> str:
@@ -83,10 +101,12 @@ def _part_text(part: object) -> str:
     raise TemplateError("A part of a message's content must be an object or a string.")
 
 
-def _system(first: Message, tools: Sequence[Mapping[str, Any]] | None) -> Iterator[Segment]:
-    given = first.get("role") == "system"
-    yield _START
-    yield Segment("system\n" + (content_text(first.get("content")) if given else DEFAULT_SYSTEM_PROMPT))
+def _system(first: Message, tools: Sequence[Mapping[str, Any]] | None, images: bool) -> Iterator[Segment]:
+    yield from (_START, Segment("system\n"))
+    if first.get("role") == "system":
+        yield from _content(first.get("content"), images)
+    else:
+        yield Segment(DEFAULT_SYSTEM_PROMPT)
     if tools:
         listed = "".join("\n" + _json(tool) for tool in tools)
         yield Segment(_TOOLS_INTRODUCTION + listed + _TOOLS_RULES[0])
@@ -95,22 +115,22 @@ def _system(first: Message, tools: Sequence[Mapping[str, Any]] | None) -> Iterat
     yield from (_END, _NEXT_LINE)
 
 
-def _turn(messages: Sequence[Message], index: int, message: Message) -> Iterator[Segment]:
+def _turn(messages: Sequence[Message], index: int, message: Message, images: bool) -> Iterator[Segment]:
     role, calls = message.get("role"), message.get("tool_calls")
-    text = content_text(message.get("content"))
+    content = _content(message.get("content"), images)
     if role == "tool":
         if index == 0 or messages[index - 1].get("role") != "tool":
             yield from (_START, Segment("user"))
-        yield Segment(f"\n<tool_response>\n{text}\n</tool_response>")
+        yield from (Segment("\n<tool_response>\n"), *content, Segment("\n</tool_response>"))
         if index + 1 == len(messages) or messages[index + 1].get("role") != "tool":
             yield from (_END, _NEXT_LINE)
     elif role == "assistant" and calls:
-        yield from (_START, Segment("assistant" + (f"\n{text}" if text else "")))
+        yield from (_START, Segment("assistant"), *((_NEXT_LINE, *content) if content else ()))
         for call in calls:
             yield from _tool_call(call)
         yield from (_END, _NEXT_LINE)
     elif role in ("user", "assistant") or (role == "system" and index > 0):
-        yield from (_START, Segment(f"{role}\n{text}"), _END, _NEXT_LINE)
+        yield from (_START, Segment(f"{role}\n"), *content, _END, _NEXT_LINE)
 
 
 def _tool_call(call: Mapping[str, Any]) -> Iterator[Segment]:

@@ -8,9 +8,11 @@ from .tokenizer import IncrementalDecoder, Tokenizer
 class ChoiceText:
     """Feed tokens, take text. Where there are stop strings, as many characters are held back as could begin one."""
 
-    def __init__(self, tokenizer: Tokenizer, stops: Sequence[str] = ()) -> None:
+    def __init__(self, tokenizer: Tokenizer, stops: Sequence[str] = (), *, include_stop: bool = False) -> None:
+        """`include_stop`: the stop string that ended the answer stays in it."""
         self._decoder = IncrementalDecoder(tokenizer)
         self._stops = tuple(stops)
+        self._include_stop = include_stop
         self._held_back = max(map(len, stops), default=1) - 1
         self._text = ""
         self._sent = 0
@@ -27,7 +29,7 @@ class ChoiceText:
             at = self._text.find(stop, max(0, searched - len(stop) + 1))
             if at >= 0:
                 self.stopped_by = stop
-                self._text = self._text[:at]
+                self._text = self._text[: at + len(stop) if self._include_stop else at]
                 break
         until = len(self._text)
         if self.stopped_by is None and not finished:

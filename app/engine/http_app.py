@@ -7,10 +7,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
-from .bodies import ApiError, Body, check_flag, parse_conversation, parse_json, parse_token_ids
-from .generate import Generator, Job
+from . import messages_api, responses_api
+from .bodies import parse_conversation, parse_json, parse_token_ids
+from .fields import ApiError, Body, flag
+from .generate import Generator
 from .imitation import Imitation
+from .jobs import Job, Renderer
 from .models import Models
+from .openai_answers import ChatAnswer, CompletionAnswer
 from .outputs import OutputStream
 from .ranks import EngineRanks
 from .responses import Json, encode
@@ -44,6 +48,9 @@ class HttpApp:
         routes: dict[str, tuple[str, Callable[[Scope, Receive, Send], Awaitable[None]]]] = {
             "/v1/chat/completions": ("POST", self._chat),
             "/v1/completions": ("POST", self._completions),
+            "/v1/responses": ("POST", self._responses),
+            "/v1/messages": ("POST", self._messages),
+            "/v1/messages/count_tokens": ("POST", self._count_tokens),
             "/v1/models": ("GET", self._list_models),
             "/version": ("GET", self._version),
             "/health": ("GET", self._health),
@@ -73,29 +80,60 @@ class HttpApp:
                 return
 
     async def _chat(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._generate(await self._job(self._generator.chat, scope, receive), receive, send)
+        body, headers, arrived_s = await self._read(scope, receive)
+        job = await self._generator.chat(body, headers, arrived_s)
+        await self._generate(job, ChatAnswer(job, self._tokenizer), receive, send)
 
     async def _completions(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._generate(await self._job(self._generator.completion, scope, receive), receive, send)
+        body, headers, arrived_s = await self._read(scope, receive)
+        job = await self._generator.completion(body, headers, arrived_s)
+        await self._generate(job, CompletionAnswer(job, self._tokenizer), receive, send)
 
-    async def _job(self, read: Callable[[Body, Headers, float], Awaitable[Job]], scope: Scope, receive: Receive) -> Job:
+    async def _responses(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body, headers, arrived_s = await self._read(scope, receive)
+        job = await self._generator.chat(responses_api.chat_body_of(body), headers, arrived_s, "resp")
+        await self._generate(job, responses_api.ResponseAnswer(job, self._tokenizer, body), receive, send)
+
+    async def _messages(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body, headers, arrived_s = await self._read(scope, receive)
+        chat = messages_api.chat_body_of(body)
+        try:
+            job = await self._generator.chat(chat, headers, arrived_s)
+            await self._generate(job, messages_api.MessageAnswer(job), receive, send)
+        except ApiError as error:
+            await _answer(send, error.status, encode(messages_api.error_body(error)))
+
+    async def _count_tokens(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body, _, _ = await self._read(scope, receive)
+        chat = messages_api.chat_body_of(body, counting=True)
+        try:
+            self._models.chosen_by(chat)
+            token_ids, _ = await self._generator.prompts.of_chat(parse_conversation(chat))
+        except ApiError as error:
+            await _answer(send, error.status, encode(messages_api.error_body(error)))
+            return
+        count = len(token_ids)
+        told: Json = {"input_tokens": count, "context_management": {"original_input_tokens": count}}
+        await _answer(send, 200, encode(told))
+
+    async def _read(self, scope: Scope, receive: Receive) -> tuple[Body, Headers, float]:
         headers = _headers(scope)
         raw = await _read_body(headers, receive)
         # Before the tokenizing: a profile's first step has that time in it.
         arrived_s = self._ranks.now_s()
-        return await read(parse_json(raw), headers, arrived_s)
+        return parse_json(raw), headers, arrived_s
 
-    async def _generate(self, job: Job, receive: Receive, send: Send) -> None:
+    async def _generate(self, job: Job, renderer: Renderer, receive: Receive, send: Send) -> None:
         stream = await self._generator.submit(job)
         watcher = asyncio.create_task(_abort_when_gone(receive, stream))
         try:
             if job.sampling.stream:
                 await send(_start(200, _EVENT_STREAM))
-                async for frame in self._generator.frames(job, stream):
+                async for frame in self._generator.frames(job, renderer, stream):
                     await send({"type": "http.response.body", "body": frame, "more_body": True})
                 await send({"type": "http.response.body", "body": b""})
-            elif (body := await self._generator.whole(job, stream)) is not None:
-                await _answer(send, 200, body)
+            elif (body := await self._generator.whole(job, renderer, stream)) is not None:
+                await _answer(send, 200, encode(body))
             else:
                 error = ApiError("The request was aborted", status=500, kind="InternalServerError")
                 await _answer(send, error.status, encode(error.body()))
@@ -120,22 +158,22 @@ class HttpApp:
     async def _tokenize(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = parse_json(await _read_body(_headers(scope), receive))
         self._models.chosen_by(body)
-        check_flag(body, "add_special_tokens")  # Accepted: Qwen2.5 adds none.
+        flag(body, "add_special_tokens")  # Accepted: Qwen2.5 adds none.
         prompt = body.get("prompt")
         if isinstance(prompt, str) and "messages" not in body:
-            tokens = await self._generator.encode_prompt(prompt)
+            tokens = await self._generator.prompts.of_prompt(prompt)
         else:
-            tokens = await self._generator.encode_chat(parse_conversation(body))
+            tokens, _ = await self._generator.prompts.of_chat(parse_conversation(body))
         told: Json = {"count": len(tokens), "max_model_len": self._generator.max_model_len, "tokens": tokens}
         if self._as.token_strings:
-            asked = check_flag(body, "return_token_strs")
+            asked = flag(body, "return_token_strs")
             told["token_strs"] = self._tokenizer.token_strings(tokens) if asked else None
         await _answer(send, 200, encode(told))
 
     async def _detokenize(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = parse_json(await _read_body(_headers(scope), receive))
         self._models.chosen_by(body)
-        tokens = await self._generator.encode_prompt(parse_token_ids(body, "tokens"))
+        tokens = await self._generator.prompts.of_prompt(parse_token_ids(body, "tokens"))
         await _answer(send, 200, encode({"prompt": self._tokenizer.decode(tokens)}))
 
     async def _reset(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,6 +1,7 @@
 """What a context can hold, and what is said when it is too much, in vLLM's words. Pure."""
 
-from .bodies import Sampling, invalid
+from .fields import invalid
+from .sampling import Sampling
 from .tokenizer import MAX_CHARS_PER_TOKEN
 
 

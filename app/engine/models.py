@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 from secrets import token_hex
 
-from .bodies import ApiError, Body, text_of
 from .cache_events import Lora
+from .fields import ApiError, Body, text
 from .responses import Json
 
 
@@ -20,7 +20,7 @@ class Models:
 
     def chosen_by(self, body: Body) -> Lora | None:
         """The adapter that a body names; None for the model itself. Raises ApiError (404) for any other name."""
-        asked = text_of(body, "model")
+        asked = text(body, "model")
         if not asked or asked == self.name:
             return None
         if asked not in self.loras:

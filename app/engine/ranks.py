@@ -7,7 +7,7 @@ request (`n`), and its prompts, are placed one by one.
 
 from collections.abc import Sequence
 
-from .bodies import ApiError
+from .fields import ApiError
 from .loop import EngineLoop
 from .metrics_page import MetricsPage
 from .outputs import OutputStream, Submission, submit

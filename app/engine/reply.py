@@ -60,8 +60,15 @@ class Reply:
     """One reply, grown as it is asked for. `eos_token_id` ends it where `ignore_eos` doesn't forbid it."""
 
     def __init__(
-        self, tokenizer: Tokenizer, key: bytes, chinese: bool, eos_token_id: int | None, shortest: int
+        self,
+        tokenizer: Tokenizer,
+        key: bytes,
+        chinese: bool,
+        eos_token_id: int | None,
+        shortest: int,
+        text: str | None = None,
     ) -> None:
+        """`text`: all that it says, instead of sentences."""
         self._tokenizer = tokenizer
         self._key = key
         self._openings = _CHINESE_OPENINGS if chinese else _ENGLISH_OPENINGS
@@ -73,6 +80,9 @@ class Reply:
         self._rounds = 0
         self._tokens: list[int] = []
         self._ended = False
+        if text is not None:
+            self._tokens = tokenizer.encode_text(text)
+            self._enough = len(self._tokens)
 
     def token(self, position: int) -> int:
         """The id of output token `position`. Past the end it is the end token again."""
@@ -113,6 +123,11 @@ def write_reply(
     eos_token_id = None if ignore_eos else end_token(prompt_token_ids)
     chinese = is_chinese(last_question(tokenizer, prompt_token_ids))
     return Reply(tokenizer, key, chinese=chinese, eos_token_id=eos_token_id, shortest=min_tokens)
+
+
+def said_reply(tokenizer: Tokenizer, text: str, prompt_token_ids: Sequence[int]) -> Reply:
+    """A reply that says `text` and ends."""
+    return Reply(tokenizer, bytes(32), chinese=False, eos_token_id=end_token(prompt_token_ids), shortest=0, text=text)
 
 
 def end_token(prompt_token_ids: Sequence[int]) -> int:

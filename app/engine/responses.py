@@ -30,6 +30,10 @@ class Usage:
     completion_tokens: int
     cached_tokens: int | None
     created_cache_tokens: int | None
+    images: int = 0
+    """Tokens that stand for pictures."""
+    plain_details: bool = False
+    """Whether details are `cached_tokens` alone, as up to 0.18."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class Delta:
     stop_reason: int | str | None = None
     prompt_token_ids: Sequence[int] | None = None
     """Of a completion: once, with its first frame."""
+    logprobs: Json | None = None
 
 
 def sse(value: Json) -> bytes:
@@ -95,12 +100,19 @@ def role_frame(
     return frame | {"prompt_token_ids": prompt_token_ids, "prompt_text": prompt_text}
 
 
-def chat_frame(envelope: Envelope, delta: Delta, *, usage: Json | None = None, fingerprint: bool = False) -> Json:
-    """A frame of content; the last one of an answer carries `finish_reason`."""
+def chat_frame(
+    envelope: Envelope,
+    delta: Delta,
+    said: Json | None = None,
+    *,
+    usage: Json | None = None,
+    fingerprint: bool = False,
+) -> Json:
+    """A frame of content, or of what is `said` instead; the last one of an answer carries `finish_reason`."""
     choice: Json = {
         "index": delta.index,
-        "delta": {"content": delta.text},
-        "logprobs": None,
+        "delta": {"content": delta.text} if said is None else said,
+        "logprobs": delta.logprobs,
         "finish_reason": delta.finish_reason,
     }
     if delta.finish_reason is not None:
@@ -117,7 +129,7 @@ def completion_frame(envelope: Envelope, delta: Delta, *, usage: Json | None = N
     choice = {
         "index": delta.index,
         "text": delta.text,
-        "logprobs": None,
+        "logprobs": delta.logprobs,
         "finish_reason": delta.finish_reason,
         "stop_reason": delta.stop_reason,
         "prompt_token_ids": delta.prompt_token_ids,
@@ -136,6 +148,8 @@ def usage_frame(envelope: Envelope, usage: Usage, timing: Timing | None, *, chat
         counts["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
         if usage.created_cache_tokens is not None:
             counts["prompt_tokens_details"]["created_cache_tokens"] = usage.created_cache_tokens
+        if usage.images:
+            counts["prompt_tokens_details"]["multimodal_tokens"] = {"image": usage.images}
     frame = _head(envelope, "chat.completion.chunk" if chat else "text_completion", [], counts)
     frame["system_fingerprint"] = envelope.fingerprint
     if timing is not None:
@@ -170,7 +184,7 @@ def chat_body(
                 "function_call": None,
                 "reasoning": None,
             },
-            "logprobs": None,
+            "logprobs": answer.logprobs,
             "finish_reason": answer.finish_reason,
             "stop_reason": answer.stop_reason,
             "token_ids": answer.token_ids,
@@ -192,7 +206,7 @@ def completion_body(envelope: Envelope, answers: Sequence[Delta], usage: Usage, 
         {
             "index": answer.index,
             "text": answer.text,
-            "logprobs": None,
+            "logprobs": answer.logprobs,
             "finish_reason": answer.finish_reason,
             "stop_reason": answer.stop_reason,
             "token_ids": answer.token_ids,
@@ -219,13 +233,12 @@ def _head(envelope: Envelope, kind: str, choices: list[Json], usage: Json | None
 
 
 def _whole(envelope: Envelope, kind: str, choices: list[Json], usage: Usage) -> Json:
-    details = None
+    details: Json | None = None
     if usage.cached_tokens is not None:
-        details = {
-            "cached_tokens": usage.cached_tokens,
-            "created_cache_tokens": usage.created_cache_tokens,
-            "multimodal_tokens": None,
-        }
+        details = {"cached_tokens": usage.cached_tokens}
+        if not usage.plain_details:
+            details["created_cache_tokens"] = usage.created_cache_tokens
+            details["multimodal_tokens"] = {"image": usage.images} if usage.images else None
     counts = running_usage(usage.prompt_tokens, usage.completion_tokens)
     return _head(envelope, kind, choices, None) | {
         "service_tier": None,

@@ -51,10 +51,15 @@ _HIDDEN = frozenset(token_id for text, token_id in SPECIAL_TOKENS.items() if tex
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A piece of a rendered template: a special token's name, or text in which nothing is special."""
+    """A piece of a rendered template: a special token's name, or text in which nothing is special.
+
+    A special token may be repeated, and stand for a picture, which is named by its URL.
+    """
 
     text: str
     special: bool = False
+    repeat: int = 1
+    picture: str | None = None
 
 
 class Tokenizer:
@@ -88,7 +93,7 @@ class Tokenizer:
             if pending:
                 tokens += self.encode_text("".join(pending))
                 pending.clear()
-            tokens.append(SPECIAL_TOKENS[segment.text])
+            tokens += [SPECIAL_TOKENS[segment.text]] * segment.repeat
         if pending:
             tokens += self.encode_text("".join(pending))
         return tokens

@@ -4,14 +4,9 @@ from typing import Any
 
 import pytest
 
-from app.engine.bodies import (
-    ApiError,
-    parse_conversation,
-    parse_json,
-    parse_prompts,
-    parse_sampling,
-    parse_token_ids,
-)
+from app.engine.bodies import parse_conversation, parse_json, parse_prompts, parse_token_ids
+from app.engine.fields import ApiError
+from app.engine.sampling import parse_sampling
 
 USER = [{"role": "user", "content": "x"}]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.engine.bodies import ApiError
+from app.engine.fields import ApiError
 from app.engine.models import Models
 
 
