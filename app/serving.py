@@ -13,6 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from .errors import PrefixScopeError
+from .web.ws_protocol import SharedFramesProtocol
 
 MAX_BROWSER_MESSAGE_BYTES = 64 * 1024
 PING_INTERVAL_S = 20.0
@@ -96,7 +97,7 @@ def make_server(app: ASGIApp, shutdown_grace_s: float, on_started: Callable[[], 
         app,
         loop="uvloop",
         http="httptools",
-        ws="websockets-sansio",
+        ws=SharedFramesProtocol,
         ws_per_message_deflate=False,
         ws_max_size=MAX_BROWSER_MESSAGE_BYTES,
         ws_ping_interval=PING_INTERVAL_S,

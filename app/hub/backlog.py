@@ -13,7 +13,7 @@ class Backlog:
         self._capacity = capacity
         self._first_seq = first_seq
         self._next_seq = first_seq
-        self._ring: list[str] = []
+        self._ring: list[bytes] = []
 
     @property
     def next_seq(self) -> int:
@@ -25,7 +25,7 @@ class Backlog:
         """The number of the oldest message that is kept; `next_seq` where none is."""
         return self._next_seq - len(self._ring)
 
-    def append(self, message: str) -> None:
+    def append(self, message: bytes) -> None:
         """Keeps `message` under `next_seq`, in the place of the oldest once the ring is full."""
         if len(self._ring) < self._capacity:
             self._ring.append(message)
@@ -37,7 +37,7 @@ class Backlog:
         """Whether every message after `seq` is still there, so that a client that has seen `seq` can go on."""
         return self.oldest_seq - 1 <= seq < self._next_seq
 
-    def since(self, seq: int, limit: int) -> list[str]:
+    def since(self, seq: int, limit: int) -> list[bytes]:
         """At most `limit` messages after `seq`, oldest first. Raises LookupError where some are no longer kept."""
         if not self.holds_all_since(seq):
             raise LookupError(f"messages after {seq} aren't kept: {self.oldest_seq}..{self._next_seq - 1} are")

@@ -5,7 +5,6 @@ its distance. Where the distance grows over the bound, what it missed is dropped
 Knows nothing of blocks, and nothing of sockets.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -13,8 +12,9 @@ from ..events import Hello, Outgoing, Snapshot
 from ..sources.clock import Clock
 from ..wire.live_protocol import encode_event
 from .backlog import Backlog
+from .wakes import Wakes
 
-HEARTBEAT = '{"type":"heartbeat"}'
+HEARTBEAT = b'{"type":"heartbeat"}'
 HELLO_SEQ = 0
 START_SEQ = 1
 """The number of the empty beginning: a first snapshot counts higher than the hello before it."""
@@ -48,8 +48,10 @@ class Hub:
         self._snapshot = snapshot
         self._clock = clock
         self._backlog = Backlog(hello.backlog_events, START_SEQ + 1)
-        self._news = asyncio.Event()
+        self._wakes = Wakes(heartbeat_s)
         self._kept: _KeptSnapshot | None = None
+        self._batch: tuple[int, int, list[bytes]] = (0, 0, [])
+        """The last messages handed out, from which number to which: browsers that keep up share one list."""
 
     @property
     def seq(self) -> int:
@@ -60,10 +62,9 @@ class Hub:
         """Numbers and encodes events, in order, and wakes whoever waits for them. Never blocks."""
         before = self.seq
         for event in outgoing:
-            self._backlog.append(encode_event(event, self._backlog.next_seq).decode())
+            self._backlog.append(encode_event(event, self._backlog.next_seq))
         if self.seq != before:
-            news, self._news = self._news, asyncio.Event()
-            news.set()
+            self._wakes.wake()
 
     def subscribe(self, after: int | None = None, instance: str | None = None) -> "Subscription":
         """A place in the stream: after event `after` of run `instance` where that can be, else at a snapshot."""
@@ -71,22 +72,22 @@ class Hub:
         cursor = after if resumes and after is not None and self._backlog.holds_all_since(after) else None
         return Subscription(self, cursor)
 
-    def hello_text(self) -> str:
+    def hello_message(self) -> bytes:
         """The first message of a connection."""
-        return encode_event(Outgoing(self.hello, self._clock.wall_ms()), HELLO_SEQ).decode()
+        return encode_event(Outgoing(self.hello, self._clock.wall_ms()), HELLO_SEQ)
 
-    def snapshot_text(self, at_least: int) -> tuple[int, str]:
+    def snapshot_message(self, at_least: int) -> tuple[int, bytes]:
         """A snapshot's number, `at_least` or more (at most `seq`), and its message: of now, or young enough."""
         began_s = self._clock.monotonic()
         kept = self._kept
         if kept and kept.seq >= at_least and self._can_share(kept, began_s):
-            return kept.seq, kept.text
-        text = encode_event(Outgoing(self._snapshot(), self._clock.wall_ms()), self.seq).decode()
+            return kept.seq, kept.message
+        message = encode_event(Outgoing(self._snapshot(), self._clock.wall_ms()), self.seq)
         self.snapshots_encoded += 1
         ended_s = self._clock.monotonic()
         shared_for_s = max(SNAPSHOT_SHARED_FOR_S, (ended_s - began_s) / SNAPSHOT_COST_RATIO)
-        self._kept = _KeptSnapshot(self.seq, text, ended_s + shared_for_s)
-        return self.seq, text
+        self._kept = _KeptSnapshot(self.seq, message, ended_s + shared_for_s)
+        return self.seq, message
 
     def _can_share(self, kept: "_KeptSnapshot", now_s: float) -> bool:
         behind = self.behind(kept.seq)
@@ -96,25 +97,22 @@ class Hub:
         """Events that a browser at `cursor` hasn't had; None where some of them are no longer kept."""
         return self.seq - cursor if self._backlog.holds_all_since(cursor) else None
 
-    def since(self, cursor: int) -> list[str]:
-        """The next few messages after `cursor`."""
-        return self._backlog.since(cursor, MESSAGES_AT_ONCE)
+    def since(self, cursor: int) -> list[bytes]:
+        """The next few messages after `cursor`: the same list for all who ask from there. Not to be changed."""
+        if self._batch[:2] != (cursor, self.seq):
+            self._batch = (cursor, self.seq, self._backlog.since(cursor, MESSAGES_AT_ONCE))
+        return self._batch[2]
 
     async def wait_for_news(self) -> bool:
         """Waits until something is published; False where nothing was for `heartbeat_s`."""
-        try:
-            async with asyncio.timeout(self.heartbeat_s):
-                await self._news.wait()
-        except TimeoutError:
-            return False
-        return True
+        return await self._wakes.wait()
 
 
 class _KeptSnapshot(NamedTuple):
     """The last snapshot that was encoded, its number, and until when others may have it too."""
 
     seq: int
-    text: str
+    message: bytes
     shared_until_s: float
 
 
@@ -133,20 +131,22 @@ class Subscription:
     def __aiter__(self) -> "Subscription":
         return self
 
-    async def __anext__(self) -> list[str]:
+    async def __anext__(self) -> list[bytes]:
         return await self.take()
 
-    async def take(self) -> list[str]:
+    async def take(self) -> list[bytes]:
         """The next messages, at least one; waits for them."""
         if not self._greeted:
             self._greeted = True
-            return [self._hub.hello_text()]
+            return [self._hub.hello_message()]
         while True:
             if self._cursor is None or self._overflowed(self._cursor):
                 # The number grows on a connection, whatever is sent: a shared snapshot must be newer than the cursor.
-                self._cursor, text = self._hub.snapshot_text(START_SEQ if self._cursor is None else self._cursor + 1)
+                self._cursor, message = self._hub.snapshot_message(
+                    START_SEQ if self._cursor is None else self._cursor + 1
+                )
                 self._just_had_snapshot = True
-                return [text]
+                return [message]
             messages = self._hub.since(self._cursor)
             if messages:
                 self._cursor += len(messages)

@@ -6,7 +6,7 @@ from app.hub.backlog import Backlog
 def filled(capacity: int, messages: int, first_seq: int = 2) -> Backlog:
     backlog = Backlog(capacity, first_seq)
     for index in range(messages):
-        backlog.append(str(first_seq + index))
+        backlog.append(b"%d" % (first_seq + index))
     return backlog
 
 
@@ -28,11 +28,11 @@ def test_it_keeps_the_last_messages_under_their_numbers(capacity: int, messages:
 
     assert (backlog.oldest_seq, backlog.next_seq) == (oldest, newest + 1)
     for seq in range(oldest - 1, newest + 1):
-        assert backlog.since(seq, 100) == [str(number) for number in range(seq + 1, newest + 1)]
+        assert backlog.since(seq, 100) == [b"%d" % number for number in range(seq + 1, newest + 1)]
 
 
 def test_a_limit_cuts_the_newest() -> None:
-    assert filled(5, 5).since(1, 2) == ["2", "3"]
+    assert filled(5, 5).since(1, 2) == [b"2", b"3"]
 
 
 @pytest.mark.parametrize("seq", [-1, 0, 3, 12, 99])
