@@ -12,6 +12,7 @@ from . import __version__
 from .demo_words import in_demo_words
 from .doctor.live import LiveDoctor
 from .events import Hello, Outgoing, ServerRecord
+from .garbage import collect_when_idle
 from .hub.fanout import Hub
 from .ids import ServerId
 from .metering import Metering
@@ -125,6 +126,9 @@ class Runtime:
                 running = [
                     tasks.create_task(self.writer.run(), name="writer"),
                     tasks.create_task(self._measure_lag(), name="loop lag"),
+                    tasks.create_task(
+                        collect_when_idle(lambda: self.chat_proxy.active > 0, self.clock.monotonic), name="garbage"
+                    ),
                 ]
                 for watched in self.watched.values():
                     running += watched.start(tasks)

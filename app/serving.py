@@ -13,6 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from .errors import PrefixScopeError
+from .garbage import settle
 from .web.ws_protocol import SharedFramesProtocol
 
 MAX_BROWSER_MESSAGE_BYTES = 64 * 1024
@@ -120,5 +121,10 @@ def serve(app: ASGIApp, bound: socket.socket, shutdown_grace_s: float, on_starte
     # uvicorn raises the signal once more after it has shut down; by then it has been obeyed.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
+
+    def started() -> None:
+        settle()
+        on_started()
+
     with contextlib.closing(bound):
-        make_server(app, shutdown_grace_s, on_started).run(sockets=[bound])
+        make_server(app, shutdown_grace_s, started).run(sockets=[bound])

@@ -139,8 +139,8 @@ class RequestLedger:
             request.usage_cached = usage.cached_tokens
         if usage.prompt_tokens is not None:
             server = self._state.server_of(request)
-            server.learn_usage_details(usage.cached_tokens is not None)
-            self._state.show_server(server, usage.at_s, counters=False)
+            if server.learn_usage_details(usage.cached_tokens is not None):
+                self._state.show_server(server, usage.at_s, counters=False)
         self._check_tokens(request)
         self._show_table(request, usage.at_s)
 

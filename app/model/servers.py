@@ -239,10 +239,16 @@ class ServerBook:
         else:
             self._record = replace(record, malformed_sse=record.malformed_sse + 1)
 
-    def learn_usage_details(self, said: bool) -> None:
-        """A usage came, with cached tokens or without. One that says them outweighs any that don't."""
-        if said or self._record.usage_details is None:
-            self._record = replace(self._record, usage_details=said)
+    def learn_usage_details(self, said: bool) -> bool:
+        """A usage came, with cached tokens or without. One that says them outweighs any that don't.
+
+        Returns whether that was news: nearly never, and a server's record is dear to make.
+        """
+        known = self._record.usage_details
+        if known is said or (known and not said):
+            return False
+        self._record = replace(self._record, usage_details=said)
+        return True
 
     def heard(self) -> None:
         """A KV-event batch came."""
