@@ -97,6 +97,7 @@ export function rate(state, server, window, basis) {
 
 function countersReason(server) {
   if (server === null) return "no-server";
+  if (server.not_exported?.includes("query_tokens")) return "not-exported";
   if (server.metrics_state === "failed") return "metrics-failed";
   return "no-counters";
 }

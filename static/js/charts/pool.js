@@ -16,7 +16,7 @@ function poolOverTime(state, palette) {
   const data = runs.flatMap((points, i) =>
     parts.map(([name, color]) => ({
       type: "scatter", mode: "lines", name: t(`pool.part.${name}`), legendgroup: name, showlegend: i === 0, stackgroup: `run${i}`,
-      x: datesOf(points), y: points.map((point) => point[name]), line: { width: 0.6, shape: "hv", color: palette["line-strong"] }, fillcolor: color,
+      x: datesOf(points), y: points.map((point) => point[name]), line: { width: 0.6, shape: "hv", color: palette.line }, fillcolor: color,
       text: points.map((point) => count(point[name])), hovertemplate: "%{x|%H:%M:%S} · %{fullData.name} · %{text}<extra></extra>",
     })),
   );

@@ -29,7 +29,7 @@ function allWindows(state, palette) {
   const windows = hitRateWindows(state);
   const lines = {
     lifetime: { color: palette.muted, width: 1.5, dash: "dot" },
-    last_1000_requests: { color: palette.decode, width: 1.5, dash: "dashdot" },
+    last_1000_requests: { color: palette.muted, width: 1.5, dash: "longdash" },
     since_mark: { color: palette.text, width: 1.5, dash: "dash" },
     last_minute: { color: palette.reused, width: 2.5 },
   };

@@ -35,7 +35,7 @@ function bySource(state, palette) {
     ["external", { color: palette.decode }, { fillcolor: palette.decode }],
     ["computed", { color: palette["computed-ink"] }, { fillpattern: hatch(palette) }],
   ];
-  const hasExternal = series.some(({ external }) => external !== null);
+  const hasExternal = series.some(({ external }) => external > 0);
   const data = runs.flatMap((points, i) =>
     parts.filter(([name]) => name !== "external" || hasExternal).map(([name, line, fill]) => ({
       type: "scatter", mode: "lines", name: t(`charts.source-${name}`), legendgroup: name, showlegend: i === 0, stackgroup: `run${i}`,

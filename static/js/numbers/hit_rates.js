@@ -18,7 +18,7 @@ const NEVER = {
 
 /**
  * A row a window: {window, since_ms, cells}, a cell a reading: {basis, state, hit, query, ratio, requests, atLeast,
- * reason}. `state` is "value", "idle" (nothing was looked up), "never" (a window that this reading can't have), "gauge"
+ * doubtful, reason}. `state` is "value", "idle" (nothing was looked up), "never" (a window that this reading can't have), "gauge"
  * (a ratio without its parts) or "unknown"; `reason` is the code of why, for all but "value".
  */
 export function hitRateTable(state) {
@@ -38,7 +38,7 @@ function sinceOf(state, server, window) {
 }
 
 function cell(state, server, window, basis) {
-  const nothing = { basis, hit: null, query: null, ratio: null, requests: null, atLeast: false };
+  const nothing = { basis, hit: null, query: null, ratio: null, requests: null, atLeast: false, doubtful: false };
   const never = NEVER[basis][window];
   if (never) return { ...nothing, state: "never", reason: never };
   const reading = server === null ? null : rate(state, server.id, window, basis);
@@ -48,12 +48,16 @@ function cell(state, server, window, basis) {
   const atLeast = basis === "inferred" && coverageOf(server) !== "complete";
   return {
     basis, hit, query, requests, atLeast,
+    doubtful: basis === "counter" && hit === 0 && !idle && contradicted(server),
     // From the very parts that stand beside it.
     ratio: idle ? null : hit / query,
     state: idle ? "idle" : "value",
     reason: idle ? "idle" : null,
   };
 }
+
+/** A 0 of counters that latency contradicts: it isn't to be relied on. */
+export const contradicted = (server) => (server?.notices ?? []).some(({ code }) => code === "counter_contradicts_latency");
 
 function withoutReading(state, server, window, basis, nothing) {
   const gauge = basis === "counter" && window === "lifetime" ? latest(state, server)?.lifetime_hit_ratio : null;

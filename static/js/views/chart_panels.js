@@ -27,7 +27,7 @@ function panelOf(place, id) {
   const worded = (tag, key, attributes = {}) => make(tag, { ...attributes, "data-t": key }, t(key));
   const plot = make("div", { id: `chart-${id}`, class: "chart-plot", role: "img", "aria-label": t(`charts.${id}`) });
   const head = make("header", { class: "panel-head" }, worded("h3", `charts.${id}`, { id: `chart-${id}-title` }), infoButton(`chart-${id}`), worded("p", `charts.${id}-lead`, { class: "lead" }));
-  place.append(make("section", { class: "chart panel", "aria-labelledby": `chart-${id}-title` }, head, plot, worded("p", `charts.${id}-empty`, { class: "empty chart-empty" })));
+  place.append(make("section", { class: "chart panel", "aria-labelledby": `chart-${id}-title` }, head, plot, worded("p", `charts.${id}-empty`, { class: "empty chart-empty", hidden: true })));
   return plot;
 }
 

@@ -2,6 +2,8 @@
 
 import { byId, setAttribute, setStyle, setText } from "../dom.js";
 import { UNKNOWN, count, duration, percent } from "../format.js";
+import { contradicted } from "../numbers/hit_rates.js";
+import { coverageOf } from "../numbers/streams.js";
 import { firstToken, lifetimeHitRate, pool, primaryServer } from "../selectors.js";
 import { t } from "../words.js";
 
@@ -21,18 +23,19 @@ export function createFigures() {
     const inputs = [state.rates, state.servers, state.requests, state.caches, ui.paint];
     if (inputs.every((input, i) => input === drawn[i])) return null;
     drawn = inputs;
-    drawHitRate(lifetimeHitRate(state));
+    drawHitRate(lifetimeHitRate(state), primaryServer(state));
     drawFirstToken(firstToken(state), primaryServer(state));
-    drawPool(pool(state));
+    drawPool(pool(state), primaryServer(state));
     return null;
   };
 
-  function drawHitRate({ value, hit, query, reason }) {
-    setText(hitRate.value, percent(value));
+  function drawHitRate({ value, hit, query, reason }, server) {
+    const doubtful = hit === 0 && contradicted(server);
+    setText(hitRate.value, doubtful ? t("rates.doubtful", { rate: percent(value) }) : percent(value));
     setShare(hitRate.meter, value);
     setText(
       hitRate.source,
-      reason === null ? t("figures.hit-source", { hit, query }) : t(`reason.${reason}`),
+      reason === null ? t(doubtful ? "rates.doubtful-parts" : "figures.hit-source", { hit, query }) : t(`reason.${reason}`),
     );
     setText(tokens.value, value === null ? UNKNOWN : count(hit));
     setShare(tokens.meter, value);
@@ -57,8 +60,9 @@ export function createFigures() {
     );
   }
 
-  function drawPool({ total, resident, running, free, rest, evicted, reason }) {
-    setText(poolParts.value, count(resident));
+  function drawPool({ total, resident, running, free, rest, evicted, reason }, server) {
+    const atLeast = resident !== null && coverageOf(server) !== "complete";
+    setText(poolParts.value, atLeast ? t("pool.at-least", { n: resident }) : count(resident));
     setText(poolParts.unit, total === null ? t("figures.cached") : t("figures.cached-of", { total }));
     setShare(poolParts.running, total ? (running ?? 0) / total : 0);
     setShare(poolParts.free, total ? (free ?? 0) / total : 0);

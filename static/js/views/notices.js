@@ -3,7 +3,9 @@
 import { byId, make, setChildren } from "../dom.js";
 import { hostOf } from "../format.js";
 import { primaryServer } from "../selectors.js";
-import { t } from "../words.js";
+import { hasWords, language, t } from "../words.js";
+import { copyButton } from "./copy_button.js";
+import { diagnosisWords } from "./numbers/streams.js";
 
 const KV_EVENTS_FLAG =
   `--kv-events-config '{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5557",` +
@@ -48,7 +50,7 @@ export function noticesFor(server, ui) {
       key: "events",
       tone: "warn",
       title: t(stream.state === "silent" ? "notices.events.silent" : "notices.events.title"),
-      text: stream.message?.replace(`Start vLLM with ${KV_EVENTS_FLAG}`, t("notices.flag-below")) ?? t("notices.events.text"),
+      text: diagnosisWords(stream).replace(`Start vLLM with ${KV_EVENTS_FLAG}`, t("notices.flag-below")) || t("notices.events.text"),
       flag: KV_EVENTS_FLAG,
     });
   }
@@ -69,7 +71,23 @@ export function noticesFor(server, ui) {
       text: server.metrics_message ?? t("notices.metrics.text"),
     });
   }
-  return notices;
+  return [...notices, ...foundIn(server)];
+}
+
+/** What the dashboard found in the server's own figures. */
+function foundIn(server) {
+  const found = (server.notices ?? []).map(({ code, text, params }) => ({
+    key: code,
+    tone: "info",
+    title: hasWords(`notices.found.${code}`) ? t(`notices.found.${code}`) : t("notices.found.other"),
+    text: language() !== "en" && hasWords(`notices.found-text.${code}`) ? t(`notices.found-text.${code}`, params) : text,
+  }));
+  const { forecasts } = server;
+  if (forecasts?.banner) {
+    found.unshift({ key: "forecasts", tone: "warn", title: t("notices.forecasts.title", { n: forecasts.wrong_in_a_row }), text: t("notices.forecasts.text") });
+  }
+  if (server.asleep) found.unshift({ key: "asleep", tone: "info", title: t("notices.asleep.title"), text: t("notices.asleep.text") });
+  return found;
 }
 
 export function createNotices() {
@@ -77,7 +95,7 @@ export function createNotices() {
   let drawn = "";
   return (state, ui) => {
     const notices = noticesFor(primaryServer(state), ui);
-    const signature = JSON.stringify(notices);
+    const signature = JSON.stringify([language(), notices]);
     if (signature === drawn) return null;
     drawn = signature;
     setChildren(root, notices.map(build));
@@ -87,17 +105,6 @@ export function createNotices() {
 
 function build({ key, tone, title, text, flag }) {
   const node = make("article", { class: `notice notice-${tone}`, "data-notice": key }, make("h3", {}, title), make("p", {}, text));
-  if (flag) {
-    const copy = make("button", { type: "button" }, t("notices.copy"));
-    copy.addEventListener("click", async () => {
-      try {
-        await navigator.clipboard.writeText(flag);
-        copy.textContent = t("notices.copied");
-      } catch {
-        copy.textContent = t("notices.by-hand");
-      }
-    });
-    node.append(make("div", { class: "flag" }, make("code", {}, flag), copy));
-  }
+  if (flag) node.append(make("div", { class: "flag" }, make("code", {}, flag), copyButton(() => flag)));
   return node;
 }

@@ -35,10 +35,10 @@ export function createStrip({ onTheme, onLanguage }) {
   const other = byId("language-switch");
   other.addEventListener("click", onLanguage);
 
-  function chip(key, { tone = null, strong = "", text = "", title = null }) {
+  function chip(key, { tone = null, strong = "", text = "", title = null, opens = null }) {
     let node = made.get(key);
     if (!node) {
-      node = make("li", { class: "chip" }, make("i", { class: "dot", "aria-hidden": "true" }), make("span", {}, make("b"), document.createTextNode("")));
+      node = make("li", { class: "chip" }, make("i", { class: "dot", "aria-hidden": "true" }), chipLabel(opens));
       made.set(key, node);
     }
     const [dot, label] = node.children;
@@ -79,7 +79,7 @@ export function createStrip({ onTheme, onLanguage }) {
     const { block_size: size, num_gpu_blocks: blocks } = server;
     if (size !== null || blocks !== null) nodes.push(chip("pool", { text: poolWords(size, blocks), title: size === null ? null : t("strip.block-size", { n: size }) }));
     const stream = streamSummary(server, Object.keys(state.gaps).length);
-    nodes.push(chip("events", { tone: stream.tone, text: stream.text, title: streamTitle(server) }));
+    nodes.push(chip("events", { tone: stream.tone, text: stream.text, title: streamTitle(server), opens: "events" }));
     if (server.embedded) {
       nodes.push(
         chip("embedded", {
@@ -92,6 +92,12 @@ export function createStrip({ onTheme, onLanguage }) {
     setChildren(chips, nodes);
     return null;
   };
+}
+
+/** What a chip says; where it `opens` a tab of the numbers, it is a button. */
+function chipLabel(opens) {
+  const inside = [make("b"), document.createTextNode("")];
+  return opens === null ? make("span", {}, ...inside) : make("button", { type: "button", class: "chip-open", "data-open-numbers": opens }, ...inside);
 }
 
 function versionWords({ version, embedded }) {

@@ -14,6 +14,35 @@ export default {
   "reason.counters-know-no-request": "counters don't tell requests apart",
   "reason.began-before-us": "began before the dashboard did",
 
+  "notices.forecasts.title": "The last {n} forecasts were wrong",
+  "notices.forecasts.text":
+    "The block picture may not be what this server really holds. This goes away with the next forecast that is right.",
+  "notices.asleep.title": "The server sleeps",
+  "notices.asleep.text": "Its cache was emptied as it fell asleep; no prompt is answered until it is woken.",
+  "notices.found.other": "Found in the server's figures",
+  "notices.found.counter_contradicts_latency": "The counters contradict the latency",
+  "notices.found.clear_storm": "The cache is said to be emptied again and again",
+  "notices.found.no_shared_prefix": "Nothing hits: prompts share no beginning",
+  "notices.found.prefix_below_block": "Nothing hits: what prompts share is less than a block",
+  "notices.found.tries_counted": "The counters count each try",
+  "notices.found.exporters_alternate": "Several exporters answer in turn",
+  "notices.found.connector_silent": "A KV connector gives tokens, but no events",
+  "notices.found.unit_is_no_block": "The scheduler's unit isn't the block",
+  "notices.found-text.counter_contradicts_latency":
+    "The counters say that nothing hit, but a repeated prompt had its first token {ttft_ratio} times sooner: their 0 is not to be relied on.",
+  "notices.found-text.clear_storm":
+    "{clears} times in the last {seconds} s, but {cached_tokens} tokens were cached right after: the block picture can't be relied on.",
+  "notices.found-text.no_shared_prefix": "No two of the last prompts begin with the same token: there is nothing to reuse.",
+  "notices.found-text.prefix_below_block":
+    "The longest prefix that two of the last prompts share has {shared_tokens} tokens, less than one block of {block_size}.",
+  "notices.found-text.tries_counted":
+    "A prompt's lookup is counted again at each try ({query_tokens} tokens for {prompt_tokens}): what was saved is taken from usage.",
+  "notices.found-text.exporters_alternate":
+    "Counters jump back and forth. Intervals are skipped; set PROMETHEUS_MULTIPROC_DIR for the API servers, or scrape one of them.",
+  "notices.found-text.connector_silent": "{external_hit_tokens} tokens came from it; tiers other than the GPU can't be shown.",
+  "notices.found-text.unit_is_no_block":
+    "The configuration names a unit of {scheduler_unit} tokens, events blocks of {block_size}: blocks are counted as events have them.",
+
   "numbers.title": "Numbers",
   "numbers.lead": "Each with its window, its source and its parts. What isn't known is a dash with its reason, never 0.",
   "numbers.tab.rates": "Hit rate",
@@ -47,6 +76,8 @@ export default {
   "rates.reading.inferred": "mirror's forecast",
   "rates.since": "since {time}",
   "rates.parts": "{hit} of {query} tokens",
+  "rates.doubtful": "{rate} (?)",
+  "rates.doubtful-parts": "{hit} of {query} tokens, but latency says otherwise",
   "rates.at-least": "≥ {rate}",
   "rates.differences": "Where readings disagree",
   "rates.agree": "All readings that can be compared agree to within a block a request.",
@@ -123,6 +154,7 @@ export default {
   "streams.coverage-since.partial": "Partial since {time}: some history is missing",
   "streams.coverage-since.none": "None since {time}",
   "streams.unconfirmed": "Emptied, as the server was told; its events don't say so yet",
+  "streams.ranks-unknown": "Data-parallel ranks: {heard} heard; how many there are isn't known.",
   "streams.ranks": "Data-parallel ranks: {heard} heard, {expected} expected.",
   "streams.dimmed": "This picture is partial: some of the server's history is missing.",
   "streams.dimmed-none": "This picture can't be trusted: no history of the server's blocks is known.",

@@ -52,6 +52,6 @@ function savedRows({ blocks, bytes: memory, tokens, connectorTokens }) {
     { key: "shared", name: t("saved.shared"), value: t("unit.blocks", { n: blocks }), note: blocks === null ? t("reason.no-events") : t("saved.shared-note", { bytes: memory === null ? t("saved.no-bytes") : bytes(memory) }) },
     { key: "reused", name: t("saved.reused"), value: t("unit.tokens", { n: tokens }), note: tokens === null ? t("reason.no-answer") : t("saved.reused-note") },
   ];
-  if (connectorTokens !== null) rows.push({ key: "connector", name: t("saved.connector"), value: t("unit.tokens", { n: connectorTokens }), note: t("saved.connector-note") });
+  if (connectorTokens > 0) rows.push({ key: "connector", name: t("saved.connector"), value: t("unit.tokens", { n: connectorTokens }), note: t("saved.connector-note") });
   return rows;
 }

@@ -13,6 +13,7 @@ const COLUMNS = { counter: { topic: "rates-counter" }, usage: { topic: "rates-us
 export function cellWords(cell) {
   if (cell.state === "gauge") return { ratio: percent(cell.ratio), parts: t("reason.gauge-only") };
   if (cell.state !== "value") return { ratio: UNKNOWN, parts: t(`reason.${cell.reason}`) };
+  if (cell.doubtful) return { ratio: t("rates.doubtful", { rate: percent(cell.ratio) }), parts: t("rates.doubtful-parts", { hit: cell.hit, query: cell.query }) };
   const ratio = cell.atLeast ? t("rates.at-least", { rate: percent(cell.ratio) }) : percent(cell.ratio);
   return { ratio, parts: t("rates.parts", { hit: cell.hit, query: cell.query }) };
 }

@@ -34,7 +34,7 @@ export function createStreams({ now = () => Date.now() } = {}) {
     setText(byId("picture-state"), pictureWords(picture));
     setAttribute(byId("picture-state"), "data-coverage", picture.coverage);
     const ranks = ranksOf(server);
-    setText(byId("picture-ranks"), t("streams.ranks", ranks));
+    setText(byId("picture-ranks"), t(ranks.expected === null ? "streams.ranks-unknown" : "streams.ranks", ranks));
     const groups = groupsOf(server);
     const signature = JSON.stringify([groups, ui.paint]);
     if (signature !== listed) drawGroups(byId("groups-table"), groups);
