@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from app.events import Event, Outgoing, RequestRecord
+import pytest
+
+from app.events import Event, MetricsPoint, Outgoing, RequestRecord, ServerRecord
 from app.ids import BlockHash, GroupIdx, Rank, RequestId, SaltDigest, ServerId, SessionId
 from app.model.invariants import violations
 from app.model.ledger import Ledger, LedgerLimits
@@ -22,10 +24,15 @@ from app.observations import (
     RequestPromptTokens,
     RequestStarted,
     RequestUsage,
+    WireForm,
 )
+from app.wire.exposition import read_page
+from app.wire.salt import salt_digest
+from tests.scenarios.wire import SALT_KEY, through_the_wire
 
 SERVER = ServerId("http://127.0.0.1:8000")
 SIZE = 4
+LABELS = '{engine="0",model_name="m"}'
 CLEARED = AllBlocksCleared()
 
 
@@ -60,6 +67,9 @@ def removed(*hashes: BlockHash, group: int = 0, medium: str = "GPU") -> BlockRem
 class Scene:
     """A ledger, fed step by step, that checks its invariants after each."""
 
+    wire_form: WireForm | None = None
+    """Events pass through bytes of this form; None: they are handed on as they are."""
+
     def __init__(self, limits: LedgerLimits | None = None) -> None:
         self.ledger = Ledger(limits or LedgerLimits(), 0.0)
         self.out: list[Outgoing] = []
@@ -85,7 +95,54 @@ class Scene:
         number = self.seq.get(rank, -1) + 1 if seq is None else seq
         self.seq[rank] = number
         self.now += 0.01
-        return self.apply(KvBatch(SERVER, Rank(rank), number, events, self.now, replayed, "map"))
+        if self.wire_form is None:
+            return self.apply(KvBatch(SERVER, Rank(rank), number, events, self.now, replayed, "map"))
+        if self.wire_form == "array" and any(isinstance(e, BlockStored) and e.session_id for e in events):
+            pytest.skip("servers that write arrays name no sessions")
+        read = through_the_wire(events, self.wire_form, rank)
+        return self.apply(
+            KvBatch(
+                SERVER, Rank(rank), number, read.events, self.now, replayed, read.wire_form, read.malformed,
+                read.unknown_types,
+            )
+        )  # fmt: skip
+
+    def salt(self, text: str) -> SaltDigest:
+        """A salt as requests carry it."""
+        return SaltDigest(text) if self.wire_form is None else salt_digest(SALT_KEY, text)
+
+    def page(self, *lines: str, content_type: str = "text/plain") -> list[Event]:
+        """A page of metrics, one second later; `vllm:` and the labels of engine 0 are added where a line has none."""
+        self.now += 1.0
+        full = [line if line.startswith("#") else f"vllm:{line}" for line in lines]
+        labelled = [line if "{" in line or line[0] == "#" else line.replace(" ", LABELS + " ", 1) for line in full]
+        read = read_page("\n".join((*labelled, "")).encode(), content_type)
+        return self.apply(MetricsSampled(SERVER, read.engines, self.now, read.malformed_lines))
+
+    def rate(self, window: str, basis: str) -> tuple[int, int, float | None] | None:
+        """(hit tokens, looked up, ratio) of a reading, as the last event told it."""
+        self.tick(self.now)
+        for reading in self.ledger.snapshot().rates[SERVER]:
+            if (reading.window, reading.basis) == (window, basis):
+                return reading.hit_tokens, reading.query_tokens, reading.ratio
+        return None
+
+    @property
+    def server(self) -> ServerRecord:
+        """The server as it goes out."""
+        found = self.ledger.server(SERVER)
+        assert found is not None
+        return found
+
+    @property
+    def point(self) -> MetricsPoint:
+        """The last reading of metrics."""
+        return self.ledger.snapshot().metrics[SERVER][-1]
+
+    def notices(self) -> dict[str, dict[str, int | float | str | None]]:
+        """Params by code, after a tick."""
+        self.tick(self.now)
+        return {notice.code: notice.params for notice in self.server.notices}
 
     def metrics(self, query: float, hit: float, **fields: Any) -> list[Event]:
         self.now += 1.0
@@ -121,7 +178,7 @@ class Scene:
                 streamed=True,
                 sequences=sequences,
                 session_id=SessionId(session) if session else None,
-                salt=SaltDigest(salt) if salt else None,
+                salt=self.salt(salt) if salt else None,
                 skips_cache_read=skips,
                 has_images=images,
                 lora_name=lora,

@@ -42,7 +42,7 @@ def told(event: CacheEvent) -> KvEvent:
             int.from_bytes(event.parent_block_hash[-8:], "big") if event.parent_block_hash is not None else None,
             event.token_ids,
             event.block_size,
-            event.lora_name,
+            event.lora.name if event.lora else None,
             "GPU",
             keys if any(keys) else None,
             GroupIdx(0),

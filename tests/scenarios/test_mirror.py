@@ -6,8 +6,15 @@ from app.events import BlocksCleared, BlocksRemoved, BlocksReused, BlocksStored,
 from app.ids import Rank
 from app.observations import KvGap, KvRestarted, KvStreamState, MetricsFailed, Observation, ServerProbed
 from tests.scenarios.tables import CLEARED, SERVER, Scene, removed, stored
+from tests.scenarios.wire import FORMS
 
 PROMPT = tuple(range(9))
+
+
+@pytest.fixture(autouse=True, params=FORMS)
+def wire_form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each scene is played in both forms of the wire."""
+    monkeypatch.setattr(Scene, "wire_form", request.param)
 
 
 def text(block_hash: int) -> str:
