@@ -36,7 +36,7 @@ def next_token(request: CoreRequest, position: int) -> int:
 def told(event: CacheEvent) -> KvEvent:
     """The engine's event as the subscriber would hand it on: the low 64 bits of each hash, salts as digests."""
     if isinstance(event, BlocksStored):
-        keys = tuple(ExtraKeys(SaltDigest(key[0]), None, None) if key else None for key in event.extra_keys)
+        keys = tuple(ExtraKeys(SaltDigest(str(key[0])), None, None) if key else None for key in event.extra_keys)
         return BlockStored(
             tuple(int.from_bytes(digest[-8:], "big") for digest in event.block_hashes),
             int.from_bytes(event.parent_block_hash[-8:], "big") if event.parent_block_hash is not None else None,
