@@ -9,6 +9,7 @@ import pytest
 
 from app.ids import RequestId, ServerId
 from app.observations import (
+    GAP_EDGES_MS,
     Malformed,
     Observation,
     Outcome,
@@ -119,3 +120,37 @@ def test_whole_bodies(body: bytes, outcome: Outcome, marks: int) -> None:
     assert tap.outcome() == outcome
     assert len([o for o in seen if isinstance(o, Malformed)]) == marks
     assert not [o for o in seen if isinstance(o, RequestFirstToken)]
+
+
+def test_pauses_are_counted_by_read_not_by_token() -> None:
+    three = content("a") + content("b") + content("c")
+    usage = b'data: {"choices":[],"usage":{"prompt_tokens":3}}\n\n'
+    tap = ResponseTap(ServerId("s"), RequestId("r"), lambda _: None, tells_output=True, max_held_bytes=1 << 20)
+    tap.head(200, b"text/event-stream", b"", 0.0)
+    assert tap.gaps.counts() == ()
+    for at_s, piece in ((1.0, content("")), (2.0, three), (2.02, three), (2.021, b": ping\n\n"), (12.02, content("d"))):
+        tap.feed(piece, at_s)
+    tap.feed(usage, 30.0)
+    counts = dict(zip((*GAP_EDGES_MS, None), tap.gaps.counts(), strict=True))
+    assert {edge: count for edge, count in counts.items() if count} == {30: 1, None: 1}
+
+
+def test_a_run_of_plain_tokens_is_counted_too() -> None:
+    tap, _ = listen([content("x", None)] * 100, step_s=0.015)
+    assert sum(tap.gaps.counts()) == 99
+    assert tap.gaps.counts()[GAP_EDGES_MS.index(20)] == 99
+
+
+def test_each_of_several_answers_has_its_first_token() -> None:
+    def of(index: int, text: str) -> bytes:
+        return b"data: " + json.dumps({"choices": [{"index": index, "delta": {"content": text}}]}).encode() + b"\n\n"
+
+    seen: list[Observation] = []
+    tap = ResponseTap(ServerId("s"), RequestId("r"), seen.append, tells_output=False, max_held_bytes=1 << 20)
+    tap.head(200, b"text/event-stream", b"", 0.0)
+    for at_s, piece in enumerate(
+        [of(1, ""), of(1, "a"), of(1, "b"), of(0, "a"), of(0, "b"), of(2, "c"), of(10**6, "d")]
+    ):
+        tap.feed(piece, float(at_s))
+    told = [(o.choice, o.at_s) for o in seen if isinstance(o, RequestFirstToken)]
+    assert told == [(1, 1.0), (0, 3.0), (2, 5.0)]
