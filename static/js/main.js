@@ -12,6 +12,7 @@ import { decodeMessage } from "./protocol.js";
 import { remembered } from "./remembered.js";
 import { createSharedAxis } from "./shared_axis.js";
 import { createStore } from "./store.js";
+import { createTour } from "./tour.js";
 import { change, initialUi } from "./ui_state.js";
 import { createCache } from "./views/cache.js";
 import { createCard, createCardLoader } from "./views/card.js";
@@ -26,6 +27,7 @@ import { createNumbers } from "./views/numbers/numbers.js";
 import { createScenario } from "./views/scenario.js";
 import { createStrip } from "./views/strip.js";
 import { createTree } from "./views/tree.js";
+import { createTourBar } from "./views/tour.js";
 import { createTry } from "./views/try.js";
 import { LANGUAGES, firstLanguage, language, translate, useLanguage } from "./words.js";
 
@@ -79,6 +81,17 @@ function start() {
     onWords: () => set({ words: !ui.words }),
   });
   const focusOn = (selector) => () => document.querySelector(selector)?.focus();
+  const tryIt = createTry({ composer, getState: () => store.state });
+  const stopScenario = () => quietly(post("api/scenario/stop"));
+  const tour = createTour({
+    composer,
+    language,
+    send: streamChat,
+    show: tryIt.show,
+    getState: () => store.state,
+    onChange: (now) => set({ tour: now }),
+    onStart: stopScenario,
+  });
   const glossary = createGlossary();
   const keys = createKeys({
     store: remembered,
@@ -91,6 +104,9 @@ function start() {
       unfold: () => set({ unfolded: !ui.unfolded }),
       all: () => set({ zoom: null }),
       glossary: glossary.toggle,
+      tourNext: tour.next,
+      tourBack: tour.back,
+      tourReset: tour.reset,
       theme: switchTheme,
       projector: switchProjector,
       language: switchLanguage,
@@ -103,11 +119,12 @@ function start() {
     createStrip({ onTheme: switchTheme, onLanguage: switchLanguage }),
     createNotices(),
     createScenario({
-      onStop: () => quietly(post("api/scenario/stop")),
+      onStop: stopScenario,
       onStart: () => quietly(post("api/scenario/start")),
     }),
     createFigures(),
-    createTry({ composer, getState: () => store.state }),
+    createTourBar({ tour }),
+    tryIt.view,
     tree.prepare,
     createLanes({ ...common, shared, onUnfold: () => set({ unfolded: !ui.unfolded }) }),
     tree.draw,

@@ -4,6 +4,7 @@
  */
 
 import { IDLE } from "./composer.js";
+import { CLOSED } from "./tour.js";
 
 export function initialUi() {
   return {
@@ -29,6 +30,7 @@ export function initialUi() {
     marking: null,
     doctor: { phase: "idle", report: null, error: null },
     run: IDLE,
+    tour: CLOSED,
   };
 }
 

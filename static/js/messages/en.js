@@ -7,6 +7,7 @@ import glossary from "./en/glossary.js";
 import info from "./en/info.js";
 import numbers from "./en/numbers.js";
 import pictures from "./en/pictures.js";
+import tour from "./en/tour.js";
 import tryIt from "./en/try.js";
 
-export default { ...frame, ...figures, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...tryIt };
+export default { ...frame, ...figures, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...tour, ...tryIt };

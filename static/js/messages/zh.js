@@ -7,6 +7,7 @@ import glossary from "./zh/glossary.js";
 import info from "./zh/info.js";
 import numbers from "./zh/numbers.js";
 import pictures from "./zh/pictures.js";
+import tour from "./zh/tour.js";
 import tryIt from "./zh/try.js";
 
-export default { ...frame, ...figures, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...tryIt };
+export default { ...frame, ...figures, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...tour, ...tryIt };

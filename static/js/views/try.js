@@ -7,6 +7,7 @@ import { PRESETS, presetById, textOf } from "../presets.js";
 import { primaryServer, warmth } from "../selectors.js";
 import { language, t, verdictWords } from "../words.js";
 
+/** Answers {view, show}. */
 export function createTry({ composer, getState }) {
   const system = byId("system-prompt");
   const question = byId("question");
@@ -66,7 +67,7 @@ export function createTry({ composer, getState }) {
 
   const drawOutcome = createOutcome();
   let drawn = [];
-  return (state, ui) => {
+  function view(state, ui) {
     const server = primaryServer(state);
     const inputs = [server, state.requests, ui.run, ui.paint];
     if (inputs.every((input, i) => input === drawn[i])) return null;
@@ -79,8 +80,17 @@ export function createTry({ composer, getState }) {
     }
     setHidden(stop, !isBusy(ui.run));
     setHidden(buttons[2], isBusy(ui.run));
-    drawOutcome(state, ui.run, ui.still);
+    drawOutcome(state, ui.run, ui);
     return null;
+  }
+
+  return {
+    view,
+    /** Puts a prompt into the form, as if it had been typed. */
+    show(prompt) {
+      system.value = prompt.system;
+      question.value = prompt.question;
+    },
   };
 }
 
@@ -95,7 +105,7 @@ function createOutcome() {
   let phase = "idle";
   let pending = false;
 
-  return (state, run, still) => {
+  return (state, run, { still, tour }) => {
     setHidden(root, run.phase === "idle");
     if (run.phase === "idle") return;
     if (run.phase !== phase && (run.phase === "waiting" || run.phase === "done")) pending = true;
@@ -114,7 +124,8 @@ function createOutcome() {
     setChildren(list, run.total > 1 ? records.map((row, i) => runRow(row, i, records)) : []);
     // The numbers come after the answer's end: what is brought into view is the sentence that they make.
     if (!pending || (run.phase === "done" && !record?.verdict)) return;
-    verdict.scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
+    // The tour's bar says the number, and must stay in sight itself.
+    if (!tour.open) verdict.scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
     pending = false;
   };
 }

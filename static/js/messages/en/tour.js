@@ -1,0 +1,30 @@
+/** The guided tour. */
+
+export default {
+  "tour.label": "Guided tour",
+  "tour.start": "Guided tour in six steps",
+  "tour.step": "{step} of {steps}: {name}",
+  "tour.next": "Next",
+  "tour.back": "Back",
+  "tour.reset": "From the start",
+  "tour.close": "End the tour",
+  "tour.ttft": "to the first token",
+  "tour.ttft-before": "to the first token, {before} before",
+  "tour.blocks": "blocks reused",
+  "tour.tokens": "tokens of other prompts took its place",
+  "tour.failed": "That didn't work: {error} “Next” tries again.",
+  "tour.cold.name": "cold",
+  "tour.cold.caption": "Nothing of this prompt is cached. All its blocks are computed before the first token comes.",
+  "tour.warm.name": "warm",
+  "tour.warm.caption": "The same prompt again. Its full blocks are found in the cache, and only its tail is computed.",
+  "tour.front.name": "change the front",
+  "tour.front.caption": "The first letter changed. A block's hash covers everything before it, so not one block matches.",
+  "tour.end.name": "change the end",
+  "tour.end.caption": "Only the last letter changed. Every block before it is as it was, and is reused.",
+  "tour.out.name": "push it out",
+  "tour.out.caption": "Long prompts by others fill the pool. The blocks unused for longest are evicted, until none of ours is left.",
+  "tour.out.salted":
+    "Under a cache salt of its own the prompt finds nothing, as if it had been pushed out. The tour fills the pool only in the demo: here it would evict what others use.",
+  "tour.back.name": "bring it back",
+  "tour.back.caption": "Sent twice: the first time it is computed as on the first day, the second time it is back in the cache.",
+};
