@@ -63,7 +63,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("extra_paths", "", "further paths of the server that are passed on, with commas; * at the end: all below"),
     Setting("max_streams", "1000", "requests proxied at once; above it: 503 with Retry-After"),
     Setting("max_body_bytes", "104857600", "largest request body that is passed on"),
-    Setting("max_sse_line_bytes", "67108864", "longest stream line that is read; longer ones pass unread"),
+    Setting("max_sse_line_bytes", "4194304", "longest stream line or body that is read; longer ones pass unread"),
     Setting("max_tokenize_bytes", "4194304", "largest request body whose prompt is tokenised"),
     Setting("max_requests", "10000", "requests kept"),
     Setting("max_snapshot_requests", "200", "requests in a snapshot"),

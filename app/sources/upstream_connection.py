@@ -17,7 +17,7 @@ READ_AHEAD_BYTES = 256 * 1024
 """Bytes of one response that wait for a slow client before reading from the server pauses."""
 JOIN_BYTES = 64 * 1024
 """Head and body up to this size leave in one write."""
-READ_BYTES = 64 * 1024
+READ_BYTES = 16 * 1024
 """At most so much is read at once: what is done with one read holds the event loop for a short time only."""
 
 

@@ -11,6 +11,8 @@ import msgspec
 
 MAX_LESSONS = 4
 """A stream whose events keep changing their shape is parsed, event by event."""
+MAX_EXAMPLE_BYTES = 4 * 1024
+"""An event that says a token has some hundred bytes; a long text isn't worth being looked at once more."""
 RUN_EVENTS = 8
 """From about so many events on, a run is looked at as a whole."""
 
@@ -31,7 +33,7 @@ class PlainTokens:
 
     def learn(self, data: bytes) -> None:
         """Takes `data`, one line of JSON, as the example to compare with, where it is of a shape that can be."""
-        if self._lessons >= MAX_LESSONS or self._is_alike(data):
+        if self._lessons >= MAX_LESSONS or len(data) > MAX_EXAMPLE_BYTES or self._is_alike(data):
             return
         self._lessons += 1
         for mark in _MARKS:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.wire.chat_chunks import read_event
-from app.wire.plain_tokens import PlainTokens
+from app.wire.plain_tokens import MAX_EXAMPLE_BYTES, PlainTokens
 from app.wire.said import ANSWER
 from app.wire.sse import SseDecoder
 
@@ -76,6 +76,11 @@ def test_nothing_is_skipped_before_there_is_an_example() -> None:
     assert taught(two).skip(frame(two)) == (0, 0)
     completion = b'{"choices":[{"index":0,"text":" the","finish_reason":null}]}'
     assert taught(completion).skip(frame(completion) * 3) == (3, 3 * len(frame(completion)))
+
+
+def test_a_long_text_is_no_example() -> None:
+    assert taught(event("a" * MAX_EXAMPLE_BYTES)).skip(frame(event("a"))) == (0, 0)
+    assert taught(event("a" * (MAX_EXAMPLE_BYTES // 2))).skip(frame(event("a"))) == (1, len(frame(event("a"))))
 
 
 def test_a_stream_that_keeps_changing_is_not_learned_for_ever() -> None:
