@@ -15,11 +15,12 @@ from .rank_book import RankBook
 from .requests import Request
 
 
-def settle_copies(state: LedgerState, book: RankBook, request: Request, at_s: float) -> None:
-    """What the request's usage says about blocks that events left uncertain."""
+def settle_copies(state: LedgerState, book: RankBook, request: Request, at_s: float) -> bool:
+    """What the request's usage says about blocks that events left uncertain. Returns whether one turned out to be
+    gone."""
     size, cached = request.block_size, request.usage_cached
     if not size or cached is None or not request.consistent:
-        return
+        return False
     hit = cached // size
     cache = book.cache
     if request.doubtful is not None:
@@ -31,7 +32,8 @@ def settle_copies(state: LedgerState, book: RankBook, request: Request, at_s: fl
             _grow(state, book, request, hashes, hit, at_s)
     table = cache.walked
     if table is None or request.prompt is None or request.sent.skips_cache_read or not table.uncertain:
-        return
+        return False
+    dropped = False
     blocks = request.blocks()
     path = known_path(table, request.prompt)[: blocks[1] if blocks else 0]
     number = request.as_of.get(book.rank, 0)
@@ -45,6 +47,8 @@ def settle_copies(state: LedgerState, book: RankBook, request: Request, at_s: fl
             while cache.correct(uncertain, -1, at_s):
                 pass
             _gone(state, book, uncertain, 0, at_s)
+            dropped = True
+    return dropped
 
 
 def _shrink(state: LedgerState, book: RankBook, block_hash: BlockHash, at_s: float) -> None:

@@ -33,8 +33,17 @@ class Habits:
         """Blocks that hit of those that match, from the first on."""
         return _hit(matched_blocks, self.dropped_blocks, self.unit_blocks)
 
-    def learn(self, matched_blocks: int, predicted_tokens: int, cached_tokens: int, block_size: int) -> None:
-        """The outcome of a request whose forecast was sure."""
+    def learn(
+        self,
+        matched_blocks: int,
+        predicted_tokens: int,
+        cached_tokens: int,
+        block_size: int,
+        *,
+        explained: bool = False,
+    ) -> None:
+        """The outcome of a request whose forecast was sure. `explained`: blocks turned out to be gone, which says
+        nothing of what the server does with those that are there."""
         self._block_size = block_size
         self._scored += 1
         self._last_drift = predicted_tokens - cached_tokens
@@ -46,14 +55,15 @@ class Habits:
             self._wrong_in_a_row += 1
             self._last_wrong = (predicted_tokens, cached_tokens)
         hit, rest = divmod(cached_tokens, block_size)
-        if matched_blocks == 0:
+        if matched_blocks == 0 or explained:
             # Nothing could be dropped or rounded.
             return
         if not rest and hit == self.hit_blocks(matched_blocks):
             self._misfits.clear()
             return
         self._misfits.append((matched_blocks, hit))
-        if len(self._misfits) == LEARNED_FROM and not rest:
+        # Hits of nothing alone may as well be blocks that are gone.
+        if len(self._misfits) == LEARNED_FROM and not rest and any(blocks for _, blocks in self._misfits):
             self._relearn()
 
     def _relearn(self) -> None:

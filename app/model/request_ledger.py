@@ -166,8 +166,7 @@ class RequestLedger:
         self._forecast(request)
         state.joiner.ended(request, server)
         book = self._book(request, server)
-        if book is not None:
-            settle_copies(state, book, request, at_s)
+        explained = book is not None and settle_copies(state, book, request, at_s)
         self._conclude(request, server, at_s)
         table = block_table(request)
         request.shown, request.shown_s = table, at_s
@@ -175,7 +174,7 @@ class RequestLedger:
         finished = RequestFinished(record, table) if ended.outcome == "ok" else RequestFailed(record, table)
         self._announce_reuse(request, server, at_s)
         state.emit(finished, at_s, request.sent.server, request.rank)
-        self._count(request, server, at_s)
+        self._count(request, server, at_s, explained=explained)
         if not request.sent.skips_cache_read:
             server.ttft.take(request, alone=ran_alone(request, state.requests))
         self._late.append((at_s, request))
@@ -264,14 +263,14 @@ class RequestLedger:
             BlocksReused(request.id, hash_texts(fresh)), at_s, request.sent.server, request.rank, cached[1]
         )
 
-    def _count(self, request: Request, server: ServerBook, at_s: float) -> None:
+    def _count(self, request: Request, server: ServerBook, at_s: float, *, explained: bool) -> None:
         """Into the hit rates, where its prompt was looked up and its figures can be true."""
         sent = request.sent
         if sent.skips_cache_read and request.served and request.prompt_tokens is not None:
             server.rates.lookup_skipped(request.prompt_tokens)
         if sent.skips_cache_read or sent.transfers_kv or not request.served or not request.consistent:
             return
-        self._learn(request, server, at_s)
+        self._learn(request, server, at_s, explained=explained)
         self._note_signs(request, server)
         if request.usage_cached is not None:
             server.saved_tokens = (server.saved_tokens or 0) + request.usage_cached
@@ -280,13 +279,13 @@ class RequestLedger:
         )
         self._state.show_rates(server, at_s)
 
-    def _learn(self, request: Request, server: ServerBook, at_s: float) -> None:
+    def _learn(self, request: Request, server: ServerBook, at_s: float, *, explained: bool) -> None:
         """From its outcome, where the forecast missed nothing and something could be reused at all."""
         blocks, size, cached = request.blocks(), request.block_size, request.usage_cached
         if request.predicted is None or not request.predicted_sure or cached is None:
             return
         if size and blocks is not None and blocks[1]:
-            server.habits.learn(request.matched_blocks, request.predicted, cached, size)
+            server.habits.learn(request.matched_blocks, request.predicted, cached, size, explained=explained)
             self._state.show_server(server, at_s, counters=False)
 
     def _note_signs(self, request: Request, server: ServerBook) -> None:
