@@ -376,6 +376,26 @@ class RequestEnded:
     """How long the response waited for the client to take what had come."""
 
 
+@dataclass(frozen=True, slots=True)
+class TtftFitted:
+    """A line was fitted through a server's first-token times; the fields are those of `model.ttft.TtftFit`.
+
+    The dashboard's own arithmetic, made outside of the ledger because it takes a library and a while.
+    """
+
+    server: ServerId
+    fixed_ms: float
+    token_ms: float
+    token_low_ms: float
+    token_high_ms: float
+    early_ms: float
+    late_ms: float
+    fewest_tokens: int
+    most_tokens: int
+    samples: int
+    at_s: float
+
+
 # --- the demo's scenario ---------------------------------------------------------------------------------------------
 
 
@@ -394,5 +414,5 @@ Observation = (
     KvBatch | KvStreamState | KvDuplicate | KvGap | KvRestarted | KvRanks | CacheReset | ServerProbed | MetricsSampled
     | MetricsFailed | Malformed | RequestStarted | RequestHead | RequestFirstToken | RequestPromptTokens
     | RequestOutputTokens | RequestUsage
-    | RequestEngineTimes | RequestEnded | ScenarioStepped
+    | RequestEngineTimes | RequestEnded | ScenarioStepped | TtftFitted
 )  # fmt: skip

@@ -12,6 +12,7 @@ from . import __version__
 from .demo_words import in_demo_words
 from .doctor.live import LiveDoctor
 from .events import Hello, Outgoing, ServerRecord
+from .fits import FitKeeper
 from .garbage import collect_when_idle
 from .hub.fanout import Hub
 from .ids import ServerId
@@ -23,7 +24,7 @@ from .settings import Settings
 from .sources.chat_proxy import ChatProxy
 from .sources.clock import Clock, SystemClock
 from .targets import targets_of
-from .watched import WatchedServer
+from .watched import WatchedServer, keep_running
 from .wire.salt import KEY_BYTES
 from .writer import Writer
 
@@ -64,7 +65,8 @@ class Runtime:
         )
         self.writer = Writer(self.ledger, self._publish, self.clock, settings.kv_receive_hwm)
         self.scenario: Scenario | None = None
-        salt_key = secrets.token_bytes(KEY_BYTES)
+        self._fits = FitKeeper(self.ledger, self.writer.emit, self.clock)
+        self.salt_key = salt_key = secrets.token_bytes(KEY_BYTES)
         emit = in_demo_words(self.writer.emit) if demo else self.writer.emit
         self.watched: dict[ServerId, WatchedServer] = {
             target.server: WatchedServer(target, settings, emit, self.clock, salt_key) for target in self.targets
@@ -130,6 +132,7 @@ class Runtime:
                         collect_when_idle(lambda: self.chat_proxy.active > 0, self.clock.monotonic), name="garbage"
                     ),
                 ]
+                running.append(tasks.create_task(keep_running("fits", self._fits.run, None), name="fits"))
                 for watched in self.watched.values():
                     running += watched.start(tasks)
                 if self.scenario is not None:

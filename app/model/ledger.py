@@ -40,6 +40,7 @@ from ..observations import (
     RequestUsage,
     ScenarioStepped,
     ServerProbed,
+    TtftFitted,
 )
 from .block_columns import columns_of
 from .block_lookup import block_by_hash, block_of_request
@@ -85,6 +86,7 @@ class Ledger:
             RequestEngineTimes: self._requests.engine_times,
             RequestEnded: self._requests.ended,
             ScenarioStepped: self._scenario_stepped,
+            TtftFitted: self._ttft_fitted,
         }
 
     # --- changing ---
@@ -211,3 +213,6 @@ class Ledger:
     def _scenario_stepped(self, stepped: ScenarioStepped) -> None:
         self._scenario = ScenarioState(stepped.step, stepped.steps, stepped.caption, stepped.running)
         self._state.emit(ScenarioAdvanced(self._scenario), stepped.at_s)
+
+    def _ttft_fitted(self, fitted: TtftFitted) -> None:
+        self._state.server(fitted.server).ttft.take_fit(fitted)

@@ -1,12 +1,13 @@
 """First-token times against computed tokens: the samples of one server, and what a fit of them says.
 
 The fit itself is made elsewhere, by a library of statistics; here is what it gives and how it is used. Imports only
-its own package.
+`observations` and its own package.
 """
 
 from collections import deque
 from typing import NamedTuple
 
+from ..observations import TtftFitted
 from .requests import Request
 
 MAX_SAMPLES = 512
@@ -74,3 +75,7 @@ class TtftBook:
             return
         self.samples.append(TtftSample(prompt - cached[0], ttft_ms))
         self.taken += 1
+
+    def take_fit(self, fitted: TtftFitted) -> None:
+        """A line was fitted through the samples."""
+        self.fit = TtftFit(*(getattr(fitted, name) for name in TtftFit._fields))

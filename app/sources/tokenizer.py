@@ -13,7 +13,15 @@ import msgspec
 
 from ..errors import PrefixScopeError
 from ..ids import ServerId
-from ..wire.tokenize_call import detokenize_answer, tokenize_answer, tokenize_call
+from ..wire.tokenize_call import (
+    TokenStrings,
+    detokenize_answer,
+    strings_answer,
+    text_call,
+    tokenize_answer,
+    tokenize_call,
+    with_strings,
+)
 from .clock import Clock, SystemClock
 from .http_reading import read_http
 
@@ -64,6 +72,27 @@ class TokenizerClient:
         if call is None or isinstance(call, tuple):
             return call
         return await self._ask("/tokenize", call, tokenize_answer)
+
+    async def tokenize_with_strings(self, path: str, body: bytes) -> TokenStrings | None:
+        """As `tokenize`, with the vocabulary's own string of each token; None where the request gives token ids."""
+        if len(body) > self._max_bytes:
+            return None
+        try:
+            call = await _sized(tokenize_call, path, body)
+        except PrefixScopeError:
+            return None
+        if call is None or isinstance(call, tuple):
+            return None
+        return await self._ask("/tokenize", with_strings(call), strings_answer)
+
+    async def strings_of(self, token_ids: Sequence[int]) -> tuple[str, ...] | None:
+        """The vocabulary's own strings of tokens; None where the server doesn't tell, or where the text of the tokens
+        would be cut into other ones, as between two halves of a glyph."""
+        text = await self.detokenize(token_ids)
+        if text is None:
+            return None
+        told = await self._ask("/tokenize", text_call(text), strings_answer)
+        return told.strings if told is not None and told.token_ids == tuple(token_ids) else None
 
     async def detokenize(self, token_ids: Sequence[int]) -> str | None:
         """The text of `token_ids`; None where the server has no tokenizer, or no answer."""

@@ -4,6 +4,8 @@ Nothing of what decides the prompt is re-serialised, so that key order, numbers 
 saw in the request itself. Imports only `errors`.
 """
 
+from typing import NamedTuple
+
 import msgspec
 
 from ..errors import DecodeError
@@ -23,6 +25,13 @@ _prompt = msgspec.json.Decoder(str | list[int | str | list[int]])
 _encoder = msgspec.json.Encoder()
 
 
+class TokenStrings(NamedTuple):
+    """Token ids, and the vocabulary's own string of each; None from servers that don't tell (before 0.10)."""
+
+    token_ids: tuple[int, ...]
+    strings: tuple[str, ...] | None
+
+
 def tokenize_call(path: str, body: bytes) -> bytes | tuple[int, ...] | None:
     """What to post to `/tokenize`; the token ids themselves where the request gives them; None where neither fits.
 
@@ -35,6 +44,28 @@ def tokenize_call(path: str, body: bytes) -> bytes | tuple[int, ...] | None:
         return _chat_call(fields) if path == CHAT_PATH and "messages" in fields else None
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise DecodeError(f"A request body that can't be tokenised: {str(error)[:200]}") from None
+
+
+def with_strings(call: bytes) -> bytes:
+    """A call for `/tokenize` that asks for the vocabulary's own strings, too."""
+    return call[:-1] + b',"return_token_strs":true}'
+
+
+def text_call(text: str) -> bytes:
+    """A call that tokenises a rendered text as it stands, its special tokens included, and asks for the strings."""
+    return _encoder.encode({"prompt": text, "add_special_tokens": False, "return_token_strs": True})
+
+
+def strings_answer(body: bytes) -> TokenStrings:
+    """Token ids and their strings in an answer of `/tokenize`. Raises DecodeError where there are none."""
+    try:
+        answer = _strings_answer.decode(body)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise DecodeError(f"An answer of /tokenize that can't be read: {str(error)[:200]}") from None
+    strings = answer.token_strs
+    if strings is None or len(strings) != len(answer.tokens):
+        return TokenStrings(tuple(answer.tokens), None)
+    return TokenStrings(tuple(answer.tokens), tuple(strings))
 
 
 def tokenize_answer(body: bytes) -> tuple[int, ...]:
@@ -85,6 +116,11 @@ def _completion_call(fields: dict[str, msgspec.Raw]) -> bytes | tuple[int, ...] 
     return _encoder.encode({name: fields[name] for name in _COMPLETION_FIELDS if name in fields})
 
 
+class _StringsAnswer(msgspec.Struct):
+    tokens: list[int]
+    token_strs: list[str] | None = None
+
+
 class _TokenAnswer(msgspec.Struct):
     tokens: list[int]
 
@@ -93,5 +129,6 @@ class _TextAnswer(msgspec.Struct):
     prompt: str
 
 
+_strings_answer = msgspec.json.Decoder(_StringsAnswer)
 _token_answer = msgspec.json.Decoder(_TokenAnswer)
 _text_answer = msgspec.json.Decoder(_TextAnswer)
