@@ -58,7 +58,7 @@ class Generator:
         self.max_model_len = ranks.loops[0].core.max_model_len
         self.prompts = PromptEncoder(tokenizer, self.max_model_len, images=images)
 
-    async def chat(self, body: Body, headers: Mapping[str, str], arrived_s: float, id_prefix: str = "chatcmpl") -> Job:
+    async def chat(self, body: Body, headers: Mapping[str, str], arrived_s: float, id_prefix: str = "chatcmpl-") -> Job:
         """A body of /v1/chat/completions; `arrived_s` is when it was here, on the ranks' clock."""
         sampling = self._sampling(body, headers, chat=True)
         conversation = parse_conversation(body)
@@ -73,7 +73,7 @@ class Generator:
         prompts = parse_prompts(body)
         lora = self._models.chosen_by(body)
         encoded = [await self.prompts.of_prompt(prompt) for prompt in prompts]
-        return self._job("cmpl", sampling, headers, lora, encoded, arrived_s, chat=False)
+        return self._job("cmpl-", sampling, headers, lora, encoded, arrived_s, chat=False)
 
     async def submit(self, job: Job) -> OutputStream:
         """Hands a job to the ranks. The hashing of long prompts lets the steps go on meanwhile."""
@@ -156,7 +156,7 @@ class Generator:
             check_length(len(token_ids), self.max_model_len)
         given = headers.get("x-request-id") or sampling.request_id
         envelope = Envelope(
-            f"{id_prefix}-{given or token_hex(8)}",
+            f"{id_prefix}{given or token_hex(8)}",
             int(self._wall()),
             lora.name if lora else self._models.name,
             self._fingerprint,

@@ -16,6 +16,7 @@ from .jobs import Job, Renderer
 from .models import Models
 from .openai_answers import ChatAnswer, CompletionAnswer
 from .outputs import OutputStream
+from .profiles import TimingProfile
 from .ranks import EngineRanks
 from .responses import Json, encode
 
@@ -37,7 +38,7 @@ class HttpApp:
     """Routes requests to the handlers of one engine."""
 
     def __init__(
-        self, ranks: EngineRanks, generator: Generator, models: Models, *, profile: str, imitation: Imitation
+        self, ranks: EngineRanks, generator: Generator, models: Models, *, profile: TimingProfile, imitation: Imitation
     ) -> None:
         self._ranks = ranks
         self._tokenizer = generator.tokenizer
@@ -91,7 +92,7 @@ class HttpApp:
 
     async def _responses(self, scope: Scope, receive: Receive, send: Send) -> None:
         body, headers, arrived_s = await self._read(scope, receive)
-        job = await self._generator.chat(responses_api.chat_body_of(body), headers, arrived_s, "resp")
+        job = await self._generator.chat(responses_api.chat_body_of(body), headers, arrived_s, "resp_")
         await self._generate(job, responses_api.ResponseAnswer(job, self._tokenizer, body), receive, send)
 
     async def _messages(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -145,7 +146,9 @@ class HttpApp:
         await _answer(send, 200, encode(self._models.listed(self._generator.max_model_len)))
 
     async def _version(self, scope: Scope, receive: Receive, send: Send) -> None:
-        told = {"embedded_engine": True, "profile": self._profile, "timing": "modelled"}
+        told: Json = {"embedded_engine": True, "profile": self._profile.name, "timing": "modelled"}
+        if self._profile.assumed:
+            told["assumed"] = self._profile.assumed
         await _answer(send, 200, encode({"version": self._as.version, "prefixscope": told}))
 
     async def _health(self, scope: Scope, receive: Receive, send: Send) -> None:

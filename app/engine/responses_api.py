@@ -225,8 +225,8 @@ class ResponseAnswer:
 
     def _event(self, kind: str, **fields: Any) -> bytes:
         number, self._number = self._number, self._number + 1
-        data = _encode({**fields, "sequence_number": number, "type": kind})
-        return b"event: %s\ndata: %s\n\n" % (kind.encode(), data)
+        told = {**fields, "sequence_number": number, "type": kind}
+        return b"event: %s\ndata: %s\n\n" % (kind.encode(), _encode(dict(sorted(told.items()))))
 
 
 def _usage(usage: Usage) -> Json:

@@ -174,7 +174,7 @@ class EmbeddedEngine:
             imitation=self._imitation,
             images=config.imitate_images,
         )
-        app = HttpApp(self.ranks, generator, models, profile=config.profile, imitation=self._imitation)
+        app = HttpApp(self.ranks, generator, models, profile=core.profile, imitation=self._imitation)
         settings = uvicorn.Config(
             app,
             lifespan="off",

@@ -110,7 +110,10 @@ def test_an_unknown_profile_is_one_clear_line() -> None:
     with start("profile='h100'") as process:
         output, errors = process.communicate(timeout=20)
     assert (process.returncode, output) == (2, "")
-    assert errors == "embedded engine: there is no profile 'h100'; there are: instant, rtx3090-qwen2.5-7b-bf16\n"
+    assert errors == (
+        "embedded engine: there is no profile 'h100'; there are: instant, rtx3090-qwen2.5-7b-bf16, "
+        "rtx3090-qwen2.5-7b-awq-int4\n"
+    )
 
 
 @pytest.mark.parametrize(

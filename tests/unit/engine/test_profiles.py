@@ -97,3 +97,25 @@ def test_instant_takes_no_time() -> None:
     assert INSTANT.duration_ms(StepWork(5000, 3, 9000, 3)) == 0.0
     assert PROFILES["instant"] is INSTANT
     assert PROFILES["rtx3090-qwen2.5-7b-bf16"].num_gpu_blocks == 5306
+
+
+def test_the_quantized_profile_says_what_is_assumed() -> None:
+    profile = PROFILES["rtx3090-qwen2.5-7b-awq-int4"]
+    assert (profile.num_gpu_blocks, profile.block_size, profile.assumed) == (15839, 16, ("prefill",))
+    assert profile.duration_ms(StepWork(0, 0, 0, 1)) == pytest.approx(6.84)
+    assert PROFILES["rtx3090-qwen2.5-7b-bf16"].assumed == ()
+
+
+def test_work_saved_by_a_shared_prefix() -> None:
+    """Eight requests with 512 tokens in common, in blocks of 16: the published model's prefill tokens."""
+    suffixes = (24, 40, 8, 32, 16, 48, 12, 20)
+    prompts = [(*range(512), *(1000 * (n + 1) + index for index in range(length))) for n, length in enumerate(suffixes)]
+    computed = {}
+    for caching in (False, True):
+        core = EngineCore(CoreConfig(5306, 16, enable_prefix_caching=caching), filler_token)
+        for number, tokens in enumerate(prompts):
+            core.add_request(CoreRequest(str(number), tokens, 1), 0.0)
+            drain(core)
+        gauges = core.gauges()
+        computed[caching] = gauges.prompt_tokens - gauges.prompt_tokens_cached
+    assert computed == {False: 4296, True: 712}
