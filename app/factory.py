@@ -22,6 +22,7 @@ from .web.answers import add_error_handlers, json_answer
 from .web.guard import Guard
 from .web.origin import UnknownHost, is_known_host, known_hosts
 from .web.proxy import ProxyApp
+from .web.sub_path import checked_root_path, is_root_itself, to_the_slash, without_root_path
 
 SAFE_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (
@@ -43,16 +44,27 @@ class App:
     """The outermost ASGI callable: requests to /v1 and `extra_paths` go to the proxy, everything else to the site."""
 
     def __init__(
-        self, runtime: Runtime, routes: FastAPI, proxy: ASGIApp, site: ASGIApp, is_extra_path: Callable[[str], bool]
+        self,
+        runtime: Runtime,
+        routes: FastAPI,
+        proxy: ASGIApp,
+        site: ASGIApp,
+        is_extra_path: Callable[[str], bool],
+        root_path: str = "",
     ) -> None:
         self.runtime = runtime
         self.routes = routes
         self._proxy = proxy
         self._site = site
         self._is_extra_path = is_extra_path
+        self._root_path = root_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection, or the lifespan."""
+        if is_root_itself(scope, self._root_path):
+            await to_the_slash(scope, receive, send)
+            return
+        scope = without_root_path(scope, self._root_path)
         if scope["type"] == "http" and (scope["path"].startswith("/v1/") or self._is_extra_path(scope["path"])):
             await self._proxy(scope, receive, send)
         else:
@@ -132,4 +144,5 @@ def create_app(settings: Settings, *, demo: bool = False, clock: Clock | None = 
     guarded_proxy, guarded_site = (
         part if access.is_open else Guard(part, access, runtime.clock) for part in (proxy, KnownHosts(site, known))
     )
-    return App(runtime, site, guarded_proxy, SafeHeaders(guarded_site), proxy.paths.is_extra)
+    root_path = checked_root_path(settings.root_path)
+    return App(runtime, site, guarded_proxy, SafeHeaders(guarded_site), proxy.paths.is_extra, root_path)

@@ -48,6 +48,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("kv_ranks", "", "data-parallel ranks whose KV events are followed; not set: as many as /metrics names"),
     Setting("kv_topic", "", "topic prefix to subscribe to; empty: all"),
     Setting("mode", "observe", "what is added to proxied requests: off, observe or enrich (demo: enrich)"),
+    Setting("root_path", "", "path that the dashboard stands under, where the reverse proxy doesn't take it off"),
     Setting("vllm_api_key", "", "key that the vLLM server demands; never shown or logged"),
     Setting("tokens", "", "tokens of operators, with commas between; not set: whoever reaches it may do everything"),
     Setting("viewer_tokens", "", "tokens of those who may watch, but not send or change anything"),
@@ -95,6 +96,7 @@ class Settings:
     kv_ranks: int | None
     kv_topic: str
     mode: Mode
+    root_path: str
     vllm_api_key: str | None
     tokens: str
     viewer_tokens: str
