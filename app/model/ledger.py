@@ -181,7 +181,6 @@ class Ledger:
         before_s = server.sampled_s
         findings = server.rates.sampled(sampled.at_s, sampled.engines, state.wall_offset_ms)
         was_asleep = server.asleep
-        point, engines = server.metrics_ok(sampled, findings)
         # A fall alone clears nothing: another exporter may have answered, and the event stream tells restarts itself.
         if "restarted" in findings:
             for book in server.ranks.values():
@@ -189,6 +188,7 @@ class Ledger:
                 if told_s is None or before_s is None or told_s < before_s - RESTART_SLACK_S:
                     book.stream.restarted(sampled.at_s, sequence=False)
                     self._kv.empty(server, book, sampled.at_s)
+        point, engines = server.metrics_ok(sampled, findings)
         if server.asleep and was_asleep is False:
             # Sleep empties the cache, and the event that says so comes after the next one that it computes.
             self._kv.told_to_empty(CacheReset(server.id, sampled.at_s))
