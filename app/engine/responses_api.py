@@ -126,11 +126,11 @@ class ResponseAnswer:
         """The response with its output."""
         answer = answers[0]
         cut = answer.finish_reason == "length"
-        found = self._response("incomplete" if cut else "completed", [self._item(answer, "completed")], usage)
+        metrics = {"metrics": timing.metrics() | {"speculative_decoding": None}} if timing is not None else {}
+        status = "incomplete" if cut else "completed"
+        found = self._response(status, [self._item(answer, "completed")], usage, metrics)
         if cut:
             found["incomplete_details"] = {"reason": "max_output_tokens"}
-        if timing is not None:
-            found["metrics"] = timing.metrics() | {"speculative_decoding": None}
         return found
 
     def _start(self) -> Iterator[bytes]:
@@ -182,7 +182,9 @@ class ResponseAnswer:
         found: list[Json] = chat_logprobs(self._tokenizer, token_ids, top)["content"]
         return found
 
-    def _response(self, status: str, output: Sequence[Json] = (), usage: Usage | None = None) -> Json:
+    def _response(
+        self, status: str, output: Sequence[Json] = (), usage: Usage | None = None, metrics: Json | None = None
+    ) -> Json:
         body, envelope = self._body, self._job.envelope
         asked = integer(body, "max_output_tokens")
         return {
@@ -212,6 +214,7 @@ class ResponseAnswer:
             "truncation": body.get("truncation") or "disabled",
             "usage": None if usage is None else _usage(usage),
             "user": body.get("user"),
+            **(metrics or {}),
             "presence_penalty": 0.0,
             "frequency_penalty": 0.0,
             "kv_transfer_params": None,
