@@ -356,6 +356,22 @@ async def test_a_client_that_leaves_aborts_its_request() -> None:
         assert engine.ranks.loops[0].core.gauges().running == 0
 
 
+async def test_of_two_long_answers_one_is_given_up() -> None:
+    async with running(profile="rtx3090-qwen2.5-7b-bf16") as (_, client):
+        body = {"messages": QUESTION, "stream": True, "ignore_eos": True, "max_tokens": 1500}
+        async with client.stream("POST", "/v1/chat/completions", json=body) as kept:
+            lines = kept.aiter_lines()
+            async with client.stream("POST", "/v1/chat/completions", json=body) as given_up:
+                for each in (lines, given_up.aiter_lines()):
+                    while '"token_ids"' not in await anext(each):
+                        pass
+                assert await gauge(client, "num_requests_running") == 2
+            async with asyncio.timeout(2):
+                while await gauge(client, "num_requests_running") != 1:
+                    pass
+            assert '"token_ids"' in [line for _ in range(4) if (line := await anext(lines))][-1]
+
+
 async def test_a_client_that_leaves_before_its_whole_answer() -> None:
     async with running(profile="rtx3090-qwen2.5-7b-bf16") as (_, client):
         asking = asyncio.create_task(chat(client, ignore_eos=True))

@@ -36,13 +36,18 @@ class VirtualTime:
 class Driven:
     """A loop, and all that came out of it in order: payloads of events, outputs."""
 
-    def __init__(self, clock: VirtualTime) -> None:
-        config = CoreConfig(num_gpu_blocks=128, block_size=16, profile=RTX3090_QWEN25_7B_BF16)
+    def __init__(self, clock: VirtualTime, blocks: int) -> None:
+        config = CoreConfig(num_gpu_blocks=blocks, block_size=16, profile=RTX3090_QWEN25_7B_BF16)
         self.seen: list[object] = []
+        self.told = asyncio.Event()
         self.clock = clock
         self.loop = EngineLoop(
-            config, self.seen.append, "m", monotonic=clock.monotonic, wall=lambda: 5.0, sleep=clock.sleep
+            config, self._publish, "m", monotonic=clock.monotonic, wall=lambda: 5.0, sleep=clock.sleep
         )
+
+    def _publish(self, payload: bytes) -> None:
+        self.seen.append(payload)
+        self.told.set()
 
     def submit(self, name: str, prompt_tokens: int, max_tokens: int, answers: int = 1) -> OutputStream:
         prompt = tuple(range(prompt_tokens))
@@ -63,8 +68,8 @@ class Driven:
 
 
 @asynccontextmanager
-async def driven(late_s: float = 0.0) -> AsyncIterator[Driven]:
-    found = Driven(VirtualTime(late_s))
+async def driven(late_s: float = 0.0, blocks: int = 128) -> AsyncIterator[Driven]:
+    found = Driven(VirtualTime(late_s), blocks)
     running = asyncio.create_task(found.loop.run())
     try:
         yield found
@@ -143,6 +148,47 @@ async def test_an_abort_ends_a_stream_and_frees_its_blocks() -> None:
         assert engine.loop.core.gauges().kv_cache_usage_ratio == 0.0
         assert count(engine.loop.metrics.page.registry, "abort") == 1
         assert count(engine.loop.metrics.page.registry, "length") == 1
+
+
+async def test_a_reset_is_told_after_an_abort_without_another_request() -> None:
+    async with driven() as engine:
+        assert engine.loop.reset_prefix_cache()
+        engine.submit("a", 40, 1000).abort()
+        await asyncio.wait_for(engine.told.wait(), 5)
+        (payload,) = engine.seen
+        assert isinstance(payload, bytes)
+        assert msgspec.msgpack.decode(payload)[1] == [{"type": "AllBlocksCleared"}]
+
+
+async def test_an_abort_between_steps_shows_in_the_gauges_at_once() -> None:
+    async with driven() as engine:
+        first, second = engine.submit("a", 40, 1500), engine.submit("b", 40, 1500)
+        for stream in (first, second):
+            await engine.take(stream)
+        first.abort()
+        gauges = engine.loop.core.gauges()
+        assert (gauges.running, gauges.waiting) == (1, 0)
+        labels = {"model_name": "m", "engine": "0"}
+        value = engine.loop.metrics.page.registry.get_sample_value("vllm:num_requests_running", labels)
+        assert value == 1.0
+        for _ in range(20):
+            await engine.take(second)
+
+
+async def test_a_preempted_request_is_told_of_once_and_loses_no_token() -> None:
+    async with driven(blocks=8) as engine:
+        streams = [engine.submit("a", 40, 40), engine.submit("b", 40, 40)]
+        outputs = [[await engine.take(stream) for _ in range(40)] for stream in streams]
+        assert [output[-1].finish_reason for output in outputs] == ["length", "length"]
+        records = [stream.records[0] for stream in streams]
+        assert [record.preemptions for record in records] == [0, 1]
+        assert [record.output_tokens for record in records] == [40, 40]
+        # What it read at its first admission stays its figure: the prefix that the first request had just stored.
+        assert [record.cached_tokens for record in records] == [0, 32]
+        registry, labels = engine.loop.metrics.page.registry, {"model_name": "m", "engine": "0"}
+        for name, told in (("prefix_cache_queries", 80), ("prefix_cache_hits", 32), ("num_preemptions", 1)):
+            assert registry.get_sample_value(f"vllm:{name}_total", labels) == told
+        assert registry.get_sample_value("vllm:prompt_tokens_total", labels) == 80
 
 
 async def test_what_the_core_refuses_leaves_nothing_behind() -> None:
