@@ -1,36 +1,35 @@
-"""What the proxy costs: CPU a request and time to first token, against nginx where it is installed, and against none.
+"""What the proxy costs, against nginx where it is installed and against none, in one run.
 
-    python -m benchmarks.proxy [--streams 64] [--delay-ms 10] [--seconds 5] [--rounds 3]
+    python -m benchmarks.proxy [--cases 1x0,16x0,64x0,64x10] [--seconds 2] [--rounds 3] [--app] [--browsers 10]
 
-A server that streams 64 prepared events a response, the proxy (`benchmarks.proxy_app`), and nginx with buffering off
-each run as a process of their own; this process is the client and compares every byte. The figures drift with what
-else the machine does: compare within one run. With `--delay-ms 0` the client or the server may be the bottleneck;
-then CPU a request says more than requests a second.
+A case is streams x milliseconds between events. A server that streams 64 prepared events a response, the proxy, and
+nginx with buffering off each run as a process of their own; this process is the client and compares every byte. With
+`--app` the proxy is the whole dashboard (`python -m app serve`) with `--browsers` websockets reading its live events,
+else the proxy alone (`benchmarks.proxy_app`). Load is kept to one core, what is measured to another.
+
+The figures drift with what else the machine does: compare within one run. Without a delay the client or the server
+may be the bottleneck; then CPU a request says more than requests a second.
 """
 
 import argparse
 import asyncio
+import json
 import os
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import uvloop
 
-EVENTS = 64
-FRAME = (
-    b'data: {"id":"chatcmpl-0","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,'
-    b'"delta":{"content":" word %d"},"logprobs":null,"finish_reason":null}]}\n\n'
-)
-FRAMES = [*(FRAME % number for number in range(EVENTS)), FRAME.replace(b"null}]", b'"stop"}]') % 0, b"data: [DONE]\n\n"]
-BODY = b'{"model":"m","messages":[{"role":"user","content":"Hi"}],"stream":true}'
-ASK = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+from .proxy_load import answers, ask_repeatedly, free_port, serve, watch
+
 NGINX = """worker_processes 1; daemon off; pid {run}/pid; error_log {run}/log;
 events {{ worker_connections 4096; }}
 http {{ access_log off; client_body_temp_path {run}/b; proxy_temp_path {run}/p; fastcgi_temp_path {run}/f;
@@ -41,144 +40,158 @@ proxy_set_header Connection ""; proxy_buffering off; }} }} }}
 """
 
 
-async def serve(port: int, delay_s: float) -> None:
-    """The server: one write an event."""
+class Measured(NamedTuple):
+    """One target in one round; times in milliseconds, `cpu_ms` a request."""
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                await reader.readuntil(b"\r\n\r\n")
-                await reader.readexactly(len(BODY))
-                writer.write(
-                    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-                )
-                for frame in FRAMES:
-                    writer.write(b"%x\r\n%b\r\n" % (len(frame), frame))
-                    await asyncio.sleep(delay_s)
-                writer.write(b"0\r\n\r\n")
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", port)
-    await server.serve_forever()
-
-
-async def client(port: int, until_s: float, first_ms: list[float]) -> int:
-    """One connection that asks again and again. Returns how many responses came whole and unchanged."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    expected = b"".join(FRAMES)
-    responses = 0
-    while time.monotonic() < until_s:
-        writer.write(ASK % (len(BODY), BODY))
-        sent = time.monotonic()
-        await reader.readuntil(b"\r\n\r\n")
-        body = bytearray()
-        while size := int(await reader.readuntil(b"\r\n"), 16):
-            if not body:
-                first_ms.append((time.monotonic() - sent) * 1000)
-            body += (await reader.readexactly(size + 2))[:-2]
-        await reader.readexactly(2)
-        if body != expected:
-            raise SystemExit("the stream was changed on its way")
-        responses += 1
-    writer.close()
-    return responses
-
-
-def cpu_s(pid: int) -> float:
-    """CPU time of a process and its children, in seconds."""
-    total = 0.0
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        total += cpu_s(int(child))
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return total + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-async def measure(port: int, pid: int | None, streams: int, seconds: float) -> tuple[float, float, float]:
-    """Requests a second, CPU a request in ms, median time to first token in ms."""
-    first_ms: list[float] = []
-    before = cpu_s(pid) if pid else 0.0
-    began = time.monotonic()
-    counts = await asyncio.gather(*(client(port, began + seconds, first_ms) for _ in range(streams)))
-    spent = (cpu_s(pid) - before) if pid else 0.0
-    return sum(counts) / (time.monotonic() - began), spent / sum(counts) * 1000, statistics.median(first_ms)
-
-
-async def answers(port: int) -> None:
-    """Waits until something listens on `port`."""
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:
-                await asyncio.sleep(0.1)
-            else:
-                writer.close()
-                return
-
-
-def free_port() -> int:
-    """A port that nothing listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        port: int = bound.getsockname()[1]
-        return port
+    rate: float
+    cpu_ms: float
+    first_p50_ms: float
+    first_p99_ms: float
 
 
 Targets = dict[str, tuple[int, int | None]]
 """By name: a port, and the process whose CPU time counts."""
 
 
-def start(delay_ms: float, run: str, processes: list[subprocess.Popen[bytes]]) -> Targets:
-    """Starts everything. `processes` takes what has to be ended; `run` is an empty directory."""
-    server, proxy, nginx = free_port(), free_port(), free_port()
-    module = [sys.executable, "-m"]
-    delay = str(delay_ms)
-    processes.append(subprocess.Popen([*module, "benchmarks.proxy", "--serve", str(server), "--delay-ms", delay]))
-    command = [*module, "benchmarks.proxy_app", "--vllm", f"http://127.0.0.1:{server}", "--port", str(proxy)]
-    processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
-    targets: Targets = {"direct": (server, None), "proxy": (proxy, processes[-1].pid)}
-    if binary := shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin"):
-        Path(run, "conf").write_text(NGINX.format(run=run, server=server, port=nginx))
-        processes.append(subprocess.Popen([binary, "-c", f"{run}/conf"]))
-        targets["nginx"] = (nginx, processes[-1].pid)
-    return targets
+def cpu_s(pid: int) -> float:
+    """CPU time of a process, its threads and its children, in seconds."""
+    total = (
+        sum(int(Path(task, "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir()) / 1e9
+    )
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        total += cpu_s(int(child))
+    return total
 
 
-async def compare(targets: Targets, streams: int, seconds: float, rounds: int) -> None:
-    """Measures in turn, prints a table."""
-    for port, _ in targets.values():
+async def measure(port: int, pid: int | None, streams: int, delay_ms: int, seconds: float) -> Measured:
+    """One round with one target."""
+    first_ms: list[float] = []
+    before = cpu_s(pid) if pid else 0.0
+    began = time.monotonic()
+    counts = await asyncio.gather(*(ask_repeatedly(port, delay_ms, began + seconds, first_ms) for _ in range(streams)))
+    spent = (cpu_s(pid) - before) if pid else 0.0
+    first_ms.sort()
+    return Measured(
+        sum(counts) / (time.monotonic() - began),
+        spent / sum(counts) * 1000,
+        statistics.median(first_ms),
+        first_ms[len(first_ms) * 99 // 100],
+    )
+
+
+class Bench:
+    """The processes of a run. `run` is an empty directory."""
+
+    def __init__(self, run: str, *, app: bool) -> None:
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._load, self._measured = sorted(os.sched_getaffinity(0))[:1], sorted(os.sched_getaffinity(0))[-1:]
+        os.sched_setaffinity(0, self._load)
+        server, self.proxy, nginx = free_port(), free_port(), free_port()
+        module = [sys.executable, "-m"]
+        self._start([*module, "benchmarks.proxy", "--serve", str(server)], self._load)
+        where = ["--vllm", f"http://127.0.0.1:{server}", "--port", str(self.proxy)]
+        alone = [*module, "benchmarks.proxy_app", *where]
+        whole = [*module, "app", "serve", *where, "--kv-events", f"tcp://127.0.0.1:{free_port()}"]
+        proxy = self._start(whole if app else alone, self._measured, quiet=True)
+        self.targets: Targets = {"direct": (server, None), "proxy": (self.proxy, proxy.pid)}
+        if binary := shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin"):
+            Path(run, "conf").write_text(NGINX.format(run=run, server=server, port=nginx))
+            self.targets["nginx"] = (nginx, self._start([binary, "-c", f"{run}/conf"], self._measured).pid)
+        self._watching = Path(run, "watched")
+
+    def browsers(self, count: int) -> None:
+        """Attaches them to the dashboard."""
+        command = [sys.executable, "-m", "benchmarks.proxy", "--watch", str(self.proxy), "--browsers", str(count)]
+        with self._watching.open("wb") as out:
+            self._processes.append(subprocess.Popen(command, stdout=out))
+        os.sched_setaffinity(self._processes[-1].pid, self._load)
+
+    def events(self) -> dict[str, int]:
+        """How many events of each type one browser has had until now."""
+        lines = self._watching.read_text().splitlines() if self._watching.exists() else []
+        counts: dict[str, int] = json.loads(lines[-1]) if lines else {}
+        return counts
+
+    def stop(self) -> None:
+        """Ends everything that was started."""
+        for process in reversed(self._processes):
+            process.send_signal(signal.SIGTERM)
+        for process in self._processes:
+            process.wait(20)
+
+    def _start(self, command: list[str], cores: list[int], *, quiet: bool = False) -> subprocess.Popen[bytes]:
+        sink = subprocess.DEVNULL if quiet else None
+        process = subprocess.Popen(command, stdout=sink, stderr=sink)
+        os.sched_setaffinity(process.pid, cores)
+        self._processes.append(process)
+        return process
+
+
+async def compare(bench: Bench, cases: list[tuple[int, int]], seconds: float, rounds: int, browsers: int) -> None:
+    """Measures in turn, prints a table and the ratios."""
+    for port, _ in bench.targets.values():
         await answers(port)
-    rows: dict[str, list[tuple[float, float, float]]] = {name: [] for name in targets}
-    for _ in range(rounds):
-        for name, (port, pid) in targets.items():
-            rows[name].append(await measure(port, pid, streams, seconds))
-    print(f"{'':<8} {'req/s':>8} {'CPU ms a request':>17} {'first token p50 ms':>19}")
-    for name, measured in rows.items():
-        rate, cpu, first = (statistics.median(column) for column in zip(*measured, strict=True))
-        print(f"{name:<8} {rate:8.0f} {cpu:17.3f} {first:19.2f}")
+    if browsers:
+        bench.browsers(browsers)
+        async with asyncio.timeout(30):
+            while not bench.events():  # noqa: ASYNC110
+                await asyncio.sleep(0.2)
+    print(f"{'case':<8} {'':<7} {'req/s':>7} {'CPU ms/req':>11} {'TTFT p50':>9} {'p99 ms':>8}")
+    for streams, delay_ms in cases:
+        rows: dict[str, list[Measured]] = {name: [] for name in bench.targets}
+        answered, before = 0.0, Counter(bench.events())
+        for _ in range(rounds):
+            for name, (port, pid) in bench.targets.items():
+                rows[name].append(await measure(port, pid, streams, delay_ms, seconds))
+                answered += rows[name][-1].rate * seconds if name == "proxy" else 0
+        medians = {name: Measured(*map(statistics.median, zip(*row, strict=True))) for name, row in rows.items()}
+        for name, m in medians.items():
+            print(
+                f"{f'{streams} x {delay_ms}':<8} {name:<7} {m.rate:7.0f} {m.cpu_ms:11.3f} {m.first_p50_ms:9.2f}"
+                f" {m.first_p99_ms:8.2f}"
+            )
+        if nginx := medians.get("nginx"):
+            p = medians["proxy"]
+            print(
+                f"{'':<8} over nginx: rate {p.rate / nginx.rate:.2f}, CPU {p.cpu_ms / nginx.cpu_ms:.2f}, TTFT"
+                f" {p.first_p50_ms - nginx.first_p50_ms:+.2f} / {p.first_p99_ms - nginx.first_p99_ms:+.2f} ms"
+            )
+        if browsers:
+            await asyncio.sleep(1.5)
+            heard = Counter(bench.events()) - before
+            told = ", ".join(f"{kind} {count / answered:.2f}" for kind, count in heard.most_common(6))
+            print(f"{'':<8} live events a response: {told}")
+        sys.stdout.flush()
+
+
+def _cases(text: str) -> list[tuple[int, int]]:
+    pairs = (case.split("x") for case in text.split(","))
+    return [(int(streams), int(delay_ms)) for streams, delay_ms in pairs]
 
 
 def main() -> None:
     """See the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--streams", type=int, default=64)
-    parser.add_argument("--delay-ms", type=float, default=10)
-    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--cases", type=_cases, default="1x0,16x0,64x0,64x10")
+    parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--app", action="store_true", help="the whole dashboard")
+    parser.add_argument("--browsers", type=int, default=10, help="websockets, with --app")
     parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--watch", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
-        uvloop.run(serve(arguments.serve, arguments.delay_ms / 1000))
-        return
-    processes: list[subprocess.Popen[bytes]] = []
-    with tempfile.TemporaryDirectory(prefix="proxy-bench-") as run:
-        try:
-            targets = start(arguments.delay_ms, run, processes)
-            uvloop.run(compare(targets, arguments.streams, arguments.seconds, arguments.rounds))
-        finally:
-            for process in processes:
-                process.send_signal(signal.SIGTERM)
-                process.wait(10)
+        uvloop.run(serve(arguments.serve))
+    elif arguments.watch:
+        uvloop.run(watch(arguments.watch, arguments.browsers))
+    else:
+        browsers = arguments.browsers if arguments.app else 0
+        with tempfile.TemporaryDirectory(prefix="proxy-bench-") as run:
+            bench = Bench(run, app=arguments.app)
+            try:
+                uvloop.run(compare(bench, arguments.cases, arguments.seconds, arguments.rounds, browsers))
+            finally:
+                bench.stop()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 
 import uvloop
 
-from .proxy import answers, free_port
+from .proxy_load import answers, free_port
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ntransfer-encoding: chunked\r\n\r\n"
 EVENT_STREAM, JSON = b"text/event-stream", b"application/json"
