@@ -1,6 +1,5 @@
 """A client behind the proxy receives what a client without it receives: 300 exchanges, each in every mode."""
 
-import asyncio
 import base64
 import gzip
 import itertools
@@ -206,27 +205,3 @@ def without_usage(answer: Answer) -> bytes:
             kept += b"" if is_usage else b"".join(event)
             event = []
     return kept + b"".join(event)
-
-
-@on_both_loops
-async def test_a_client_may_leave_at_any_byte() -> None:
-    stream = b"".join(FIELD[:3])
-    wire = [head(200, [(b"Content-Type", b"text/event-stream"), (b"Transfer-Encoding", b"chunked")]), chunk(stream)]
-
-    async def script(asked: Asked) -> None:
-        await asked.send(*wire)
-        await asked.closed()
-        asked.writer.close()
-
-    async with rig(script) as r:
-        positions = range(0, len(stream), 9)
-        for position in positions:
-            client = await Client.to(r.url)
-            await client.ask(b'{"model":"m","stream":true}')
-            await client.head()
-            await client.reader.readexactly(position)
-            client.close()
-        await until(lambda: len(r.all(RequestEnded)) == len(positions))
-        assert {ended.outcome for ended in r.all(RequestEnded)} == {"client_gone"}
-        await until(lambda: r.proxy.active == 0)
-        assert len(asyncio.all_tasks()) < 20
