@@ -9,6 +9,7 @@ import { createPool } from "./pool.js";
 import { createRates } from "./rates.js";
 import { createNumbersSection } from "./section.js";
 import { createStreams } from "./streams.js";
+import { createTimes } from "./times.js";
 
 /** `set(fields)` changes the page's own state, `getUi()` is it; `post(path)` and `getJson(path)` as in api.js. */
 export function createNumbers({ set, getUi, post, getJson }) {
@@ -19,6 +20,7 @@ export function createNumbers({ set, getUi, post, getJson }) {
     createGlance(),
     createRates({ onMark: mark }),
     createForecasts(),
+    createTimes(),
     createPool(),
     createStreams(),
     createDoctor({ ask: askDoctor }),
