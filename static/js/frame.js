@@ -12,6 +12,7 @@ export function createFrame({ prepare, views, onError, win = window }) {
   let timer = 0;
   let first = 0;
 
+  /** Draws at once: for what can't wait for a frame, such as the printer. */
   function draw() {
     scheduled = 0;
     win.clearTimeout(timer);
@@ -44,7 +45,7 @@ export function createFrame({ prepare, views, onError, win = window }) {
     if (scheduled === 0) scheduled = win.requestAnimationFrame(draw);
   }
 
-  return { invalidate };
+  return { invalidate, draw };
 }
 
 /**

@@ -31,6 +31,8 @@ import { createTourBar } from "./views/tour.js";
 import { createTry } from "./views/try.js";
 import { LANGUAGES, firstLanguage, language, translate, useLanguage } from "./words.js";
 
+const PRINT_ROUNDS = 6;
+
 function start() {
   speak(firstLanguage(remembered.get("language"), navigator.languages));
   const store = createStore();
@@ -151,6 +153,12 @@ function start() {
   });
 
   const link = listen({ store, position, set, getUi: () => ui, invalidate: () => frame.invalidate() });
+  printInLight((printing) => {
+    set({ printing });
+    repaint();
+    // One round draws what its budget allows; a few draw everything.
+    for (let round = 0; round < PRINT_ROUNDS; round++) frame.draw();
+  });
   stillMotion.addEventListener("change", () => set({ still: stillMotion.matches }));
   new MutationObserver(repaint).observe(document.documentElement, { attributeFilter: ["data-theme", "data-projector"] });
   new ResizeObserver(() => set({ paint: ui.paint + 1 })).observe(document.getElementById("main"));
@@ -202,6 +210,21 @@ function switchTheme() {
   const root = document.documentElement;
   root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
   remembered.set("theme", root.dataset.theme);
+}
+
+/** Paper is white: the page is printed in light colours, whatever it is shown in. */
+function printInLight(redraw) {
+  const root = document.documentElement;
+  let shown = null;
+  window.addEventListener("beforeprint", () => {
+    shown = root.dataset.theme;
+    root.dataset.theme = "light";
+    redraw(true);
+  });
+  window.addEventListener("afterprint", () => {
+    root.dataset.theme = shown ?? root.dataset.theme;
+    redraw(false);
+  });
 }
 
 function switchProjector() {

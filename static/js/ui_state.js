@@ -13,6 +13,8 @@ export function initialUi() {
     mismatch: null,
     /** Raised whenever colours or sizes changed, so that everything is drawn anew. */
     paint: 0,
+    /** While the page is printed: what is out of sight is drawn too. */
+    printing: false,
     still: false,
     /** The block that is pointed at: {hash, request, index, server, rank, x, y} or null. */
     focus: null,

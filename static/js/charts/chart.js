@@ -37,7 +37,7 @@ export function createChart(node, definition, { getPalette, sight, interval = IN
     latest = { state, ui };
     if (!window.Plotly) return 60;
     const { clientWidth: width, clientHeight: height } = node;
-    if (width === 0 || !sight.sees(node)) return null;
+    if (width === 0 || !(ui.printing || sight.sees(node))) return null;
     const inputs = [...definition.keys(state, ui), width, height, ui.paint];
     if (inputs.every((input, i) => input === drawn[i])) return null;
     const wait = gate.wait(now);
