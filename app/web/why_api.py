@@ -19,6 +19,7 @@ from ..model.verdict import CODES
 from ..runtime import Runtime
 from ..sources.tokenizer import TokenizerClient
 from ..why.comparison import Window, first_difference, recomputed, window_of
+from ..why.examination import examine
 from ..why.fit import missing
 from ..why.glyphs import TokenGroup, group_tokens, token_bytes
 from ..why.ruler import measure
@@ -200,6 +201,23 @@ def _messages(body: bytes) -> list[dict[str, Any]]:
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return []
     return [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
+
+
+@router.post("/remedy", dependencies=[Depends(own_page)])
+async def remedy_of(request: Request) -> Response:
+    """What kept each of the requests `{"requests": [...]}` from sharing with the one before it, and how it could be
+    written instead. Nothing is sent to the server."""
+    body = await read_bounded(request, runtime_of(request).settings.max_tokenize_bytes)
+    try:
+        asked = msgspec.json.decode(body, type=_Requests)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise BadRequest(f"requests: {str(error)[:200]}", hint="Post two or more chat requests, in order.") from None
+    found = await asyncio.to_thread(examine, asked.requests)
+    return json_answer({"breakers": found})
+
+
+class _Requests(msgspec.Struct):
+    requests: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=2, max_length=64)]
 
 
 @router.get("/ttft_fit")

@@ -113,6 +113,25 @@ async def test_what_cannot_be_forecast_says_why(app: Dashboard) -> None:
     assert missing.status_code == 404
 
 
+async def test_fix_and_resend_reuses_what_was_lost(app: Dashboard) -> None:
+    rules = f"{uuid.uuid4()} rules. " + "Answer briefly. " * 60
+    bodies = [chat_body(MODEL, "Where is my parcel?", f"Now: 10:15:{second}\n{rules}") for second in (11, 12)]
+    broken = [await app.send(body) for body in bodies]
+    told = (await app.http.post("/api/remedy", json={"requests": bodies})).json()
+    (finding,) = told["breakers"]
+    assert (finding["breaker"]["kind"], finding["after_remedy"]["kind"]) == ("clock_time", "move_behind")
+    assert finding["after_remedy"]["diff"]
+    fixed = [await app.send(finding[side]["request"]) for side in ("before_remedy", "after_remedy")]
+    assert broken[1]["cached_tokens"] <= 16
+    assert fixed[1]["cached_tokens"] > fixed[1]["prompt_tokens"] * 0.8
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"requests": [{}]}', b'{"requests": [1, 2]}'])
+async def test_requests_that_cannot_be_examined_say_why(app: Dashboard, body: bytes) -> None:
+    answer = await app.http.post("/api/remedy", content=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_request")
+
+
 async def test_saved_time_is_told_once_enough_different_requests_ran(engine: Engine, tmp_path: Path) -> None:
     with running_engine(tmp_path / "log", "--block-size", "16") as timed:
         async with dashboard({**timed.settings, "mode": "enrich"}) as app:
