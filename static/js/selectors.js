@@ -214,7 +214,7 @@ export function computedSeries(state, limit = 200) {
   const points = [];
   for (const { record } of requestRows(state)) {
     const { prompt_tokens: prompt, cached_tokens: cached, ttft_ms } = record;
-    if (record.outcome === null || ttft_ms === null || prompt === null || cached === null) continue;
+    if (record.outcome === null || ttft_ms === null || prompt === null || cached === null || cached > prompt) continue;
     points.push({ id: record.id, label: record.label, computed: prompt - cached, ttft_ms, group: warmth(record), ratio: reusedRatio(record) });
     if (points.length === limit) break;
   }

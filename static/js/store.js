@@ -24,6 +24,8 @@ export function initialState() {
     /** By server: readings that disagree, and what the rates were as they changed, oldest first. */
     differences: {},
     rateLog: {},
+    /** By server: the newest reading of each `engine` label, which the figures pool. */
+    engines: {},
     metrics: {},
     gaps: {},
     scenario: null,
@@ -168,6 +170,7 @@ const HANDLERS = {
   "metrics.sampled"(draft, event, owned) {
     const points = own(draft, owned, "metrics")[event.server] ?? [];
     draft.metrics[event.server] = [...points.slice(-(MAX_METRICS - 1)), event.data.point];
+    own(draft, owned, "engines")[event.server] = event.data.engines;
   },
 
   "hit_rate.updated"(draft, event, owned) {

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { findingsOf, reportOn, tally } from "../../static/js/numbers/doctor.js";
 import { forecastRun, forecastScore } from "../../static/js/numbers/forecasts.js";
-import { agreement, differences, hitRateTable } from "../../static/js/numbers/hit_rates.js";
+import { agreement, differences, engineRows, hitRateTable } from "../../static/js/numbers/hit_rates.js";
 import { otherTiers, poolParts, savings } from "../../static/js/numbers/pool.js";
 import { coverageOf, diagnosisOf, groupsOf, pictureOf, streamFields, streamTone } from "../../static/js/numbers/streams.js";
 import { initialState, reduce, reduceAll } from "../../static/js/store.js";
@@ -53,6 +53,30 @@ test("a server that has only the ratio's gauge shows it, without parts", () => {
   const state = sampled(told(rated(opened(), []), { not_exported: ["query_tokens", "hit_tokens"] }), { lifetime_hit_ratio: 0.43 });
   const gauge = cell(state, "lifetime", "counter");
   assert.deepEqual([gauge.state, gauge.ratio, gauge.hit, gauge.reason], ["gauge", 0.43, null, "gauge-only"]);
+});
+
+test("counters of metrics that can't be read any more say as of when they are", () => {
+  const state = rated(opened(), [reading("lifetime", "counter", 40, 100), reading("last_request", "usage", 40, 100)]);
+  assert.equal(cell(state, "lifetime", "counter").staleMs, null);
+  const failed = told(state, { metrics_state: "failed", metrics_at_ms: 1234 });
+  assert.equal(cell(failed, "lifetime", "counter").staleMs, 1234);
+  assert.equal(cell(failed, "last_request", "usage").staleMs, null);
+});
+
+test("a 0 of counters that latency contradicts is marked; another figure isn't", () => {
+  const notices = [{ code: "counter_contradicts_latency", text: "", params: {} }];
+  const doubtful = (hit, changes) => cell(told(rated(opened(), [reading("lifetime", "counter", hit, 100)]), changes), "lifetime", "counter").doubtful;
+  assert.deepEqual([doubtful(0, { notices }), doubtful(1, { notices }), doubtful(0, { notices: [] })], [true, false, false]);
+});
+
+test("several engines have a row each; one has none of its own", () => {
+  const point = golden("metrics.sampled").data.point;
+  const engines = { 0: { ...point, hit_tokens: 100, query_tokens: 1000 }, 1: { ...point, hit_tokens: 900, query_tokens: 3000, running: null } };
+  const rows = engineRows(reduce(opened(), like("metrics.sampled", { engines })));
+  assert.deepEqual(rows.map(({ engine, ratio }) => [engine, ratio]), [["0", 0.1], ["1", 0.3]]);
+  assert.equal(rows[1].running, null);
+  assert.deepEqual(engineRows(reduce(opened(), golden("metrics.sampled"))), []);
+  assert.deepEqual(engineRows(initialState()), []);
 });
 
 test("forecasts are lower bounds until all history is known", () => {

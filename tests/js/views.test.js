@@ -33,6 +33,10 @@ test("a healthy server has no notice; each fault has one, with the flag that men
   assert.equal(told.text, "It is silent. Start vLLM with the flag below, or give the right address.");
   assert.match(noticesFor(server({ usage_details: false }), ui)[0].flag, /enable-prompt-tokens-details/);
   assert.deepEqual(keys(server({ prefix_caching: false, metrics_state: "failed" }), ui), ["caching", "metrics"]);
+  const forecasts = { ...server().forecasts, wrong_in_a_row: 3, banner: true };
+  const notices = [{ code: "clear_storm", text: "Again.", params: {} }, { code: "new_one", text: "New.", params: {} }];
+  assert.deepEqual(keys(server({ forecasts, notices, asleep: true }), ui), ["asleep", "forecasts", "clear_storm", "new_one"]);
+  assert.deepEqual(noticesFor(server({ notices }), ui).map(({ text }) => text), ["Again.", "New."]);
   assert.deepEqual(keys(server(), { ...ui, mismatch: "v 2." }), ["mismatch"]);
 });
 
@@ -42,6 +46,7 @@ test("the event streams in a word, the worst first", () => {
   assert.equal(streamSummary(server({ streams: stream({ state: "off" }) }), 0).tone, "bad");
   assert.equal(streamSummary(server({ streams: stream({ lost: 4 }) }), 0).text, "events live · 4 lost");
   assert.equal(streamSummary(server({ streams: [] }), 0).tone, "wait");
+  assert.equal(streamSummary(server({ streams: stream({ coverage: "partial" }) }), 0).text, "events live · partial picture");
 });
 
 test("lanes say N of M, or what came instead", () => {

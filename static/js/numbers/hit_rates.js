@@ -18,7 +18,7 @@ const NEVER = {
 
 /**
  * A row a window: {window, since_ms, cells}, a cell a reading: {basis, state, hit, query, ratio, requests, atLeast,
- * doubtful, reason}. `state` is "value", "idle" (nothing was looked up), "never" (a window that this reading can't have), "gauge"
+ * doubtful, staleMs, reason}. `state` is "value", "idle" (nothing was looked up), "never" (a window that this reading can't have), "gauge"
  * (a ratio without its parts) or "unknown"; `reason` is the code of why, for all but "value".
  */
 export function hitRateTable(state) {
@@ -38,7 +38,7 @@ function sinceOf(state, server, window) {
 }
 
 function cell(state, server, window, basis) {
-  const nothing = { basis, hit: null, query: null, ratio: null, requests: null, atLeast: false, doubtful: false };
+  const nothing = { basis, hit: null, query: null, ratio: null, requests: null, atLeast: false, doubtful: false, staleMs: null };
   const never = NEVER[basis][window];
   if (never) return { ...nothing, state: "never", reason: never };
   const reading = server === null ? null : rate(state, server.id, window, basis);
@@ -48,6 +48,8 @@ function cell(state, server, window, basis) {
   const atLeast = basis === "inferred" && coverageOf(server) !== "complete";
   return {
     basis, hit, query, requests, atLeast,
+    // Where the metrics can't be read any more: when they were, last.
+    staleMs: basis === "counter" && server.metrics_state === "failed" ? server.metrics_at_ms : null,
     doubtful: basis === "counter" && hit === 0 && !idle && contradicted(server),
     // From the very parts that stand beside it.
     ratio: idle ? null : hit / query,
@@ -80,6 +82,18 @@ const heardBlocks = (state, server) =>
 
 /** The newest reading of a server's metrics; null before the first. */
 export const latest = (state, server) => (server === null ? null : (state.metrics[server.id]?.at(-1) ?? null));
+
+/**
+ * Each engine behind a server by its label, where there is more than one: {engine, hit, query, ratio, running, waiting,
+ * held}. Rates of several engines are pooled before dividing, never averaged.
+ */
+export function engineRows(state) {
+  const engines = Object.entries(state.engines[state.serverOrder[0]] ?? {});
+  if (engines.length < 2) return [];
+  return engines.map(([engine, { hit_tokens: hit, query_tokens: query, running, waiting, kv_usage_ratio: held }]) => ({
+    engine, hit, query, ratio: hit !== null && query > 0 ? hit / query : null, running, waiting, held,
+  }));
+}
 
 /** Whether this server's /metrics lacks that field of a reading: "not exported by this server", which isn't 0. */
 export const notExported = (server, field) => (server?.not_exported ?? []).includes(field);

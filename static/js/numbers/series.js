@@ -33,7 +33,7 @@ function requestRates(state) {
   const found = [];
   for (const { record } of requestRows(state)) {
     const { prompt_tokens: prompt, cached_tokens: cached, at_ms, e2e_ms, outcome } = record;
-    if (outcome === null || prompt === null || cached === null || prompt === 0) continue;
+    if (outcome === null || prompt === null || cached === null || prompt === 0 || cached > prompt) continue;
     found.push({ id: record.id, label: record.label, ...ratioAt(at_ms + (e2e_ms ?? 0), cached, prompt) });
   }
   return found.reverse();

@@ -2,6 +2,7 @@
 
 import { byId, make, setAttribute, setChildren, setText } from "../dom.js";
 import { hostOf } from "../format.js";
+import { coverageOf } from "../numbers/streams.js";
 import { primaryServer } from "../selectors.js";
 import { LANGUAGES, language, t } from "../words.js";
 
@@ -23,6 +24,7 @@ export function streamSummary(server, gaps) {
   if (gaps > 0) return { tone: "wait", text: t("strip.events.recovering") };
   if (lost > 0) return { tone: "wait", text: t("strip.events.lost", { n: lost }) };
   if (missed > 0) return { tone: "good", text: t("strip.events.mended", { gaps: t("unit.gaps", { n: missed }) }) };
+  if (coverageOf(server) !== "complete") return { tone: "wait", text: t("strip.events.partial") };
   return { tone: "good", text: t("strip.events.live") };
 }
 

@@ -51,6 +51,7 @@ export default {
   "strip.events.connecting": "KV events connecting",
   "strip.events.recovering": "events: recovering a gap",
   "strip.events.lost": "events live · {n} lost",
+  "strip.events.partial": "events live · partial picture",
   "strip.events.live": "events live",
   "strip.events.mended": "events live · {gaps}",
   "strip.events.title": "rank {rank}: {state}, picture {coverage}, {batches} batches, {lost} lost, {malformed} malformed",

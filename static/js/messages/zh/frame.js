@@ -50,6 +50,7 @@ export default {
   "strip.events.connecting": "KV 事件正在连接",
   "strip.events.recovering": "事件：正在补齐缺口",
   "strip.events.lost": "事件实时 · 丢失 {n} 条",
+  "strip.events.partial": "事件实时 · 画面不完整",
   "strip.events.live": "事件实时",
   "strip.events.mended": "事件实时 · {gaps}",
   "strip.events.title": "rank {rank}：{state}，覆盖 {coverage}，{batches} 批，丢失 {lost}，格式错误 {malformed}",

@@ -1,8 +1,8 @@
 /** The table of hit rates: five windows by three readings, and where those disagree. */
 
 import { byId, make, setAttribute, setChildren, setHidden, setStyle, setText } from "../../dom.js";
-import { UNKNOWN, clock, percent } from "../../format.js";
-import { READINGS, WINDOWS, agreement, differences, hitRateTable } from "../../numbers/hit_rates.js";
+import { UNKNOWN, clock, count, percent } from "../../format.js";
+import { READINGS, WINDOWS, agreement, differences, engineRows, hitRateTable } from "../../numbers/hit_rates.js";
 import { hasWords, language, t } from "../../words.js";
 import { infoButton } from "../info.js";
 
@@ -15,7 +15,8 @@ export function cellWords(cell) {
   if (cell.state !== "value") return { ratio: UNKNOWN, parts: t(`reason.${cell.reason}`) };
   if (cell.doubtful) return { ratio: t("rates.doubtful", { rate: percent(cell.ratio) }), parts: t("rates.doubtful-parts", { hit: cell.hit, query: cell.query }) };
   const ratio = cell.atLeast ? t("rates.at-least", { rate: percent(cell.ratio) }) : percent(cell.ratio);
-  return { ratio, parts: t("rates.parts", { hit: cell.hit, query: cell.query }) };
+  const parts = t("rates.parts", { hit: cell.hit, query: cell.query });
+  return { ratio, parts: cell.staleMs === null ? parts : t("rates.stale", { parts, time: clock(cell.staleMs) }) };
 }
 
 /** {what, why} of a disagreement. Pure. */
@@ -47,6 +48,7 @@ export function createRates({ onMark }) {
     const agreed = agreement(state);
     setText(said, ui.marking ?? t(`rates.${agreed ?? "nothing"}`));
     setAttribute(said, "data-tone", agreed === "differ" ? "wait" : agreed === "agree" ? "good" : null);
+    drawEngines(byId("engines-table"), engineRows(state));
     const found = differences(state).map((difference) => ({ key: difference.key, ...differenceWords(difference) }));
     if (JSON.stringify(found) !== listed) {
       listed = JSON.stringify(found);
@@ -89,6 +91,22 @@ function drawRow({ since, readings }, row) {
     setText(nodes.ratio, words.ratio);
     setText(nodes.parts, words.parts);
     setAttribute(nodes.cell, "data-state", row.cells[i].state);
+    setAttribute(nodes.cell, "data-stale", row.cells[i].staleMs !== null);
     setStyle(nodes.meter, "width", `${(100 * (row.cells[i].ratio ?? 0)).toFixed(1)}%`);
   });
+}
+
+/** A row an engine, where a server has several. */
+function drawEngines(table, rows) {
+  setHidden(table, rows.length === 0);
+  if (rows.length === 0) return;
+  const head = ["engine", "rate", "running", "waiting", "held"].map((name) => make("th", { scope: "col" }, t(`rates.engine.${name}`)));
+  const cells = ({ engine, hit, query, ratio, running, waiting, held }) => [
+    engine, t("rates.engine.of", { rate: percent(ratio), hit, query }), count(running), count(waiting), percent(held),
+  ];
+  table.replaceChildren(
+    make("caption", {}, t("rates.engines")),
+    make("thead", {}, make("tr", {}, ...head)),
+    make("tbody", {}, ...rows.map((row) => make("tr", {}, ...cells(row).map((text) => make("td", {}, text))))),
+  );
 }

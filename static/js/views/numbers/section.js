@@ -39,7 +39,11 @@ export function createNumbersSection({ onTab }) {
     buttons[TABS.indexOf(tab)].focus({ preventScroll: true });
   });
 
+  let drawn = [];
   return (state, ui) => {
+    const inputs = [ui.numbers, state.rates, state.differences, state.servers];
+    if (inputs.every((input, i) => input === drawn[i])) return null;
+    drawn = inputs;
     TABS.forEach((tab, i) => {
       const open = tab === ui.numbers;
       setAttribute(buttons[i], "aria-selected", String(open));
