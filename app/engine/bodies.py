@@ -78,13 +78,13 @@ def parse_prompts(body: Body) -> list[Prompt]:
     if isinstance(prompt, str):
         return [prompt]
     if isinstance(prompt, list):
-        if all(_is_token(item) for item in prompt):
+        if _are_tokens(prompt):
             return [prompt]
         if len(prompt) > MAX_PROMPTS:
             raise invalid("prompt", f"At most {MAX_PROMPTS} prompts may be sent at once.")
         if all(isinstance(item, str) and item for item in prompt):
             return prompt
-        if all(isinstance(item, list) and item and all(map(_is_token, item)) for item in prompt):
+        if all(isinstance(item, list) and item and _are_tokens(item) for item in prompt):
             return prompt
     raise mistyped("string_type", "prompt", "Input should be a valid string or a list of token ids", prompt)
 
@@ -94,10 +94,10 @@ def parse_token_ids(body: Body, name: str) -> list[int]:
     if name not in body:
         raise mistyped("missing", name, "Field required", body)
     tokens = body[name]
-    if not isinstance(tokens, list) or not all(map(_is_token, tokens)):
+    if not isinstance(tokens, list) or not _are_tokens(tokens):
         raise mistyped("list_type", name, "Input should be a valid list of token ids", tokens)
     return tokens
 
 
-def _is_token(value: object) -> bool:
-    return type(value) is int and value >= 0
+def _are_tokens(values: list[Any]) -> bool:
+    return not values or (set(map(type, values)) == {int} and min(values) >= 0)

@@ -30,7 +30,7 @@ from .sampling import Sampling, parse_sampling
 from .tokenizer import Tokenizer
 from .tools import forced_call
 
-HASHED_AT_ONCE = 64
+HASHED_AT_ONCE = 32
 """Blocks of a prompt that are hashed in one go: well under a millisecond of them."""
 
 

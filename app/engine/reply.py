@@ -53,7 +53,8 @@ _CHINESE_SENTENCES = (
     "在提示词开头写上时间，会让整个缓存悄悄失效。",
 )
 _SHORTEST_TOKENS, _LENGTH_SPREAD = 24, 24
-_TAIL_TOKENS = 512
+_READ_TOKENS = 512
+"""Enough of a question to tell its language."""
 
 
 class Reply:
@@ -136,15 +137,24 @@ def end_token(prompt_token_ids: Sequence[int]) -> int:
 
 
 def last_question(tokenizer: Tokenizer, prompt_token_ids: Sequence[int]) -> str:
-    """Text of the last user message; without one, of the prompt's last 512 tokens."""
+    """The beginning of the last user message; without one, the prompt's last 512 tokens."""
     opening = [IM_START, *tokenizer.encode_text("user\n")]
-    end = len(prompt_token_ids)
-    for start in range(end - len(opening), -1, -1):
-        if prompt_token_ids[start] == IM_START and list(prompt_token_ids[start : start + len(opening)]) == opening:
-            question = prompt_token_ids[start + len(opening) : end]
+    for start in reversed(_places(IM_START, prompt_token_ids)):
+        if list(prompt_token_ids[start : start + len(opening)]) == opening:
+            first = start + len(opening)
+            question = prompt_token_ids[first : first + _READ_TOKENS]
             stop = question.index(IM_END) if IM_END in question else len(question)
             return tokenizer.decode(question[:stop])
-    return tokenizer.decode(prompt_token_ids[-_TAIL_TOKENS:], skip_specials=True)
+    return tokenizer.decode(prompt_token_ids[-_READ_TOKENS:], skip_specials=True)
+
+
+def _places(token_id: int, token_ids: Sequence[int]) -> list[int]:
+    found: list[int] = []
+    while True:
+        try:
+            found.append(token_ids.index(token_id, found[-1] + 1 if found else 0))
+        except ValueError:
+            return found
 
 
 def is_chinese(text: str) -> bool:
