@@ -158,3 +158,18 @@ FIELDS = ["messages", "prompt", "input", "n", "cache_salt", "echo", "logprobs", 
 @given(st.dictionaries(st.sampled_from(FIELDS), json_values, max_size=6))
 def test_no_object_is_too_odd(fields: dict[str, Any]) -> None:
     assert facts(True, **fields).is_object
+
+
+@pytest.mark.parametrize(
+    ("params", "transfers"),
+    [
+        ({"do_remote_prefill": True, "remote_engine_id": "e"}, True),
+        ({"remote_block_ids": [1]}, True),
+        ({"do_remote_decode": True, "do_remote_prefill": False}, False),
+        ({}, False),
+        (None, False),
+        ("x", False),
+    ],
+)
+def test_a_cache_that_comes_from_a_prefill_node(params: object, transfers: bool) -> None:
+    assert facts(kv_transfer_params=params).transfers_kv is transfers
