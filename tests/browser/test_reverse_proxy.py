@@ -49,7 +49,7 @@ def test_the_page_works_under_a_path_with_tls(
 ) -> None:
     context = chromium.new_context(ignore_https_errors=True, viewport={"width": 1280, "height": 800})
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(60_000)
     failed: list[str] = []
     page.on("response", lambda response: failed.append(response.url) if response.status >= 400 else None)
     sockets: list[str] = []
