@@ -119,3 +119,18 @@ def test_work_saved_by_a_shared_prefix() -> None:
         gauges = core.gauges()
         computed[caching] = gauges.prompt_tokens - gauges.prompt_tokens_cached
     assert computed == {False: 4296, True: 712}
+
+
+@pytest.mark.parametrize(("warmed", "hits"), [(True, 11_904), (False, 10_416)])
+def test_eight_questions_under_one_system_prompt(warmed: bool, hits: int) -> None:
+    """A system prompt of 93 blocks under the published prompt lengths, known before the first question or not."""
+    core = EngineCore(CoreConfig(5306, 16), filler_token)
+    if warmed:
+        run_one(core, CoreRequest("warm-up", prompt(1489), 1))
+    before = core.gauges()
+    for number, length in enumerate((1504, 1501, 1500, 1500, 1500, 1502, 1499, 1500)):
+        question = prompt(length - 1488, start=10_000 * (number + 1))
+        run_one(core, CoreRequest(str(number), (*prompt(1488), *question), 1))
+    after = core.gauges()
+    assert after.prefix_cache_queries - before.prefix_cache_queries == 12_006
+    assert after.prefix_cache_hits - before.prefix_cache_hits == hits
