@@ -22,6 +22,7 @@ from ..observations import (
 from ..wire.chat_chunks import read_body, read_error, read_event
 from ..wire.gap_counts import GapCounts
 from ..wire.plain_tokens import PlainTokens
+from ..wire.prompt_ids import PromptIds
 from ..wire.said import ANSWER, Said
 from ..wire.sse import SseDecoder
 from ..wire.usage import EngineTimes, Usage
@@ -62,6 +63,7 @@ class ResponseTap:
         self._max_held_bytes = max_held_bytes
         self._decoder: SseDecoder | None = None
         self._plain = PlainTokens()
+        self._prompt_ids = PromptIds(max_held_bytes)
         self._body: bytearray | None = None
         self._inflate: zlib._Decompress | None = None
         self._status = 0
@@ -118,6 +120,10 @@ class ResponseTap:
                 self._give_up("it unpacks to too much", at_s)
                 return
         if decoder is not None:
+            if not self._saw_answer:
+                data, start = self._prompt_ids.feed(data[start:] if start else data), 0
+                if self._prompt_ids.ids is not None and not self.knows_prompt:
+                    self._tell_prompt(self._prompt_ids.ids, at_s)
             self._feed_stream(decoder, data, start, at_s)
             if decoder.gave_up:
                 self._give_up(f"a line is longer than {self._max_held_bytes} bytes", at_s)
@@ -224,8 +230,11 @@ class ResponseTap:
         if said.times is not None:
             self._times = said.times
         if said.prompt_token_ids and not self.knows_prompt:
-            self.knows_prompt = True
-            self._emit(RequestPromptTokens(self._request, said.prompt_token_ids, "response", at_s))
+            self._tell_prompt(said.prompt_token_ids, at_s)
+
+    def _tell_prompt(self, token_ids: tuple[int, ...], at_s: float) -> None:
+        self.knows_prompt = True
+        self._emit(RequestPromptTokens(self._request, token_ids, "response", at_s))
 
     def _read_whole(self, body: bytes, at_s: float) -> None:
         if self._status >= 400:

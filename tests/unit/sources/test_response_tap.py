@@ -154,3 +154,18 @@ def test_each_of_several_answers_has_its_first_token() -> None:
         tap.feed(piece, float(at_s))
     told = [(o.choice, o.at_s) for o in seen if isinstance(o, RequestFirstToken)]
     assert told == [(1, 1.0), (0, 3.0), (2, 5.0)]
+
+
+def test_the_ids_of_a_long_prompt_are_told_before_the_first_token() -> None:
+    ids = tuple(range(5000))
+    choice = {"index": 0, "delta": {"role": "assistant", "content": ""}}
+    first = b"data: " + json.dumps({"choices": [choice], "prompt_token_ids": ids}).encode() + b"\n\n"
+    token = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n'
+    stream = first + token * 3
+    for size in (1000, 4096, len(stream)):
+        tap, seen = listen([stream[at : at + size] for at in range(0, len(stream), size)])
+        told = [one for one in seen if isinstance(one, RequestPromptTokens | RequestFirstToken)]
+        assert [type(one).__name__ for one in told] == ["RequestPromptTokens", "RequestFirstToken"]
+        assert isinstance(told[0], RequestPromptTokens) and told[0].token_ids == ids
+        assert not [one for one in seen if isinstance(one, Malformed)]
+        assert tap.content_chunks == 3
