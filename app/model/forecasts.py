@@ -1,11 +1,15 @@
 """How much of a prompt will hit, as of the moment at which it was sent. Imports only its own package."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 from .prefix_match import cacheable_tokens, known_path, resident_prefix
 from .rank_book import RankBook
 from .requests import Request
 from .servers import ServerBook
+
+MEDIA_RUN = 4
+"""So many equal tokens in a row are taken for a picture's, in a request that has some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +36,27 @@ def forecast(request: Request, server: ServerBook) -> Forecast | None:
         return Forecast(0, True)
     if request.prompt is None:
         return None
-    if request.rank is not None:
-        return _forecast_on(request, server, server.rank(request.rank), most // size)
-    each = {_forecast_on(request, server, book, most // size) for book in server.ranks.values()}
-    return each.pop() if len(each) == 1 else None
+    blocks = most // size
+    if request.sent.has_images:
+        blocks = min(blocks, _tokens_before_media(request.prompt.packed) // size)
+    books = [server.rank(request.rank)] if request.rank is not None else server.ranks.values()
+    each = {_forecast_on(request, server, book, blocks) for book in books}
+    found = each.pop() if len(each) == 1 else None
+    # The same picture may hit all the same.
+    return replace(found, sure=False) if found is not None and request.sent.has_images else found
+
+
+def _tokens_before_media(packed: bytes) -> int:
+    """Tokens before the first run of equal ones: every picture is the same placeholder, so that tokens say nothing of
+    what follows. Servers that list keys of pictures make another block of it; older ones don't say."""
+    ids = memoryview(packed).cast("I")
+    at = 0
+    for _, run in groupby(ids):
+        length = sum(1 for _ in run)
+        if length >= MEDIA_RUN:
+            return at
+        at += length
+    return at
 
 
 def _forecast_on(request: Request, server: ServerBook, book: RankBook, most: int) -> Forecast | None:

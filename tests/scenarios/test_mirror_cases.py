@@ -1,10 +1,13 @@
 """What forecasts must make of real servers' habits and of blocks that aren't what they seem, in both forms."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.events import BlocksCleared
+from app.ids import RequestId
 from app.observations import KvEvent, WireForm
-from tests.scenarios.tables import Scene, removed, stored
+from tests.scenarios.tables import SERVER, Scene, removed, stored
 from tests.scenarios.wire import FORMS
 
 ONE = (0, 1, 2, 3, 4)
@@ -156,6 +159,29 @@ def test_an_image_is_told_from_another_by_its_keys() -> None:
     scene.kv(stored(1, tokens=(5,) * 4, other="image a"))
     scene.send("r", (5,) * 5, images=True)
     assert scene.record("r").predicted_cached_tokens == 0
+
+
+def test_without_such_keys_nothing_is_forecast_from_an_image_on() -> None:
+    scene = Scene()
+    before, picture = (1, 2, 3, 4), (5,) * 12
+    scene.kv(stored(1, 2, 3, 4, tokens=(*before, *picture)))
+    prompt = (*before, *picture, 6)
+    scene.send("text", prompt)
+    scene.send("picture", prompt, images=True)
+    assert [scene.record(name).predicted_cached_tokens for name in ("text", "picture")] == [16, 4]
+    assert scene.record("picture").predicted_is_lower_bound
+
+
+def test_a_cache_from_a_prefill_node_counts_in_no_rate() -> None:
+    scene = Scene()
+    scene.send("r", (1,) * 9)
+    request = scene.ledger._state.requests.get(RequestId("r"))
+    assert request is not None
+    request.sent = replace(request.sent, transfers_kv=True)
+    record = scene.end("r", 1000, cached=999)
+    assert record.transferred and record.cached_tokens == 999
+    usage = [reading for reading in scene.ledger.snapshot().rates[SERVER] if reading.basis == "usage"]
+    assert all(not reading.query_tokens for reading in usage)
 
 
 def test_an_adapters_blocks_are_its_own() -> None:
