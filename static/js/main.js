@@ -102,6 +102,7 @@ function start() {
       requests: focusOn(".lane-list .lane"),
       tree: focusOn("#tree-stage"),
       cache: focusOn("#cache-stage"),
+      numbers: focusOn("#numbers-tabs [aria-selected=true]"),
       words: () => set({ words: !ui.words }),
       unfold: () => set({ unfolded: !ui.unfolded }),
       all: () => set({ zoom: null }),

@@ -243,7 +243,7 @@ export function tokenSeries(state, limit = 40) {
 export const HIT_RATE_WINDOW_MS = 60_000;
 
 /**
- * Points {at_ms, ratio}: at each scrape, hits over lookups of the minute before it, from the counters.
+ * Points {at_ms, hit, query, ratio}: at each scrape, hits over lookups of the minute before it, from the counters.
  * `ratio` is null where nothing was looked up in that minute. A counter that went back starts anew.
  */
 export const hitRateSeries = remember(
@@ -257,7 +257,7 @@ export const hitRateSeries = remember(
       while (points[oldest].at_ms < point.at_ms - HIT_RATE_WINDOW_MS) oldest += 1;
       const queries = point.query_tokens - points[oldest].query_tokens;
       const hits = point.hit_tokens - points[oldest].hit_tokens;
-      series.push({ at_ms: point.at_ms, ratio: queries > 0 ? hits / queries : null });
+      series.push({ at_ms: point.at_ms, hit: hits, query: queries, ratio: queries > 0 ? hits / queries : null });
     });
     return series;
   },

@@ -50,6 +50,7 @@ test("each chart draws what is known, takes markup as text, and hands out rows o
     const rows = table(state, initialUi());
     assert.ok(rows.length > 0, name);
     for (const row of rows) assert.deepEqual(Object.keys(row), Object.keys(rows[0]), name);
+    assert.ok(rows.every((row) => Object.values(row).every((value) => value !== undefined)), name);
     assert.ok(!JSON.stringify(rows).includes("img"), name);
   }
 });

@@ -10,6 +10,7 @@ export const KEYS = [
   { key: "r", action: "requests" },
   { key: "x", action: "tree" },
   { key: "c", action: "cache" },
+  { key: "m", action: "numbers" },
   { key: "w", action: "words" },
   { key: "u", action: "unfold" },
   { key: "a", action: "all" },

@@ -95,6 +95,7 @@ export default {
   "keys.requests": "go to the requests",
   "keys.tree": "go to the prefix tree",
   "keys.cache": "go to the cache",
+  "keys.numbers": "go to the numbers",
   "keys.words": "show or hide words in the tree",
   "keys.unfold": "fold or unfold long prompts",
   "keys.all": "show the whole tree again",

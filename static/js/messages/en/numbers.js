@@ -78,6 +78,7 @@ export default {
   "rates.parts": "{hit} of {query} tokens",
   "rates.stale": "{parts}, as of {time}",
   "rates.engines": "Engines behind it, lifetime; their tokens are pooled before dividing",
+  "rates.engine.all": "Engines",
   "rates.engine.engine": "engine",
   "rates.engine.rate": "hit rate",
   "rates.engine.running": "running",

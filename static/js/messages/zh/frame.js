@@ -93,6 +93,7 @@ export default {
   "keys.requests": "转到请求列表",
   "keys.tree": "转到前缀树",
   "keys.cache": "转到缓存图",
+  "keys.numbers": "转到数字区",
   "keys.words": "显示或隐藏树中的文字",
   "keys.unfold": "折叠或展开长提示词",
   "keys.all": "重新显示整棵树",

@@ -71,6 +71,7 @@ export default {
   "rates.parts": "{query} 个 token 中的 {hit} 个",
   "rates.stale": "{parts}，截至 {time}",
   "rates.engines": "其后的各引擎（启动以来）；先汇总 token 再相除",
+  "rates.engine.all": "各引擎",
   "rates.engine.engine": "引擎",
   "rates.engine.rate": "命中率",
   "rates.engine.running": "运行",

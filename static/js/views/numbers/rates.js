@@ -48,7 +48,7 @@ export function createRates({ onMark }) {
     const agreed = agreement(state);
     setText(said, ui.marking ?? t(`rates.${agreed ?? "nothing"}`));
     setAttribute(said, "data-tone", agreed === "differ" ? "wait" : agreed === "agree" ? "good" : null);
-    drawEngines(byId("engines-table"), engineRows(state));
+    drawEngines(byId("engines"), engineRows(state));
     const found = differences(state).map((difference) => ({ key: difference.key, ...differenceWords(difference) }));
     if (JSON.stringify(found) !== listed) {
       listed = JSON.stringify(found);
@@ -97,14 +97,14 @@ function drawRow({ since, readings }, row) {
 }
 
 /** A row an engine, where a server has several. */
-function drawEngines(table, rows) {
-  setHidden(table, rows.length === 0);
+function drawEngines(place, rows) {
+  setHidden(place, rows.length === 0);
   if (rows.length === 0) return;
   const head = ["engine", "rate", "running", "waiting", "held"].map((name) => make("th", { scope: "col" }, t(`rates.engine.${name}`)));
   const cells = ({ engine, hit, query, ratio, running, waiting, held }) => [
     engine, t("rates.engine.of", { rate: percent(ratio), hit, query }), count(running), count(waiting), percent(held),
   ];
-  table.replaceChildren(
+  place.firstElementChild.replaceChildren(
     make("caption", {}, t("rates.engines")),
     make("thead", {}, make("tr", {}, ...head)),
     make("tbody", {}, ...rows.map((row) => make("tr", {}, ...cells(row).map((text) => make("td", {}, text))))),

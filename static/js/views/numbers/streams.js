@@ -37,7 +37,7 @@ export function createStreams({ now = () => Date.now() } = {}) {
     setText(byId("picture-ranks"), t(ranks.expected === null ? "streams.ranks-unknown" : "streams.ranks", ranks));
     const groups = groupsOf(server);
     const signature = JSON.stringify([groups, ui.paint]);
-    if (signature !== listed) drawGroups(byId("groups-table"), groups);
+    if (signature !== listed) drawGroups(byId("groups"), groups);
     listed = signature;
     setChildren(byId("streams"), (server?.streams ?? []).map((stream) => {
       if (!panels.has(stream.rank)) panels.set(stream.rank, createPanel(stream.rank));
@@ -77,10 +77,10 @@ function written({ field, kind, value }, now_ms) {
   return kind === "word" ? t(`streams.${field}.${value}`) : count(value);
 }
 
-function drawGroups(table, groups) {
+function drawGroups(place, groups) {
   const head = ["rank", "group", "kind", "medium", "block_size", "blocks", "copies", "walked"];
-  setHidden(table, groups.length === 0);
-  table.replaceChildren(
+  setHidden(place, groups.length === 0);
+  place.firstElementChild.replaceChildren(
     make("caption", {}, t("streams.groups")),
     make("thead", {}, make("tr", {}, ...head.map((name) => make("th", { scope: "col" }, t(`streams.column.${name}`))))),
     make("tbody", {}, ...groups.map((group) => make("tr", {}, ...head.map((name) => make("td", {}, groupCell(name, group[name])))))),
