@@ -134,16 +134,14 @@ class BlockCache:
             texts = hash_texts(hashes)
         if len(hashes) == 1 and table.block_size == size == len(token_ids) and keys is None and lora_name is None:
             # One new block under a known one, as decoding makes them by the thousand: the rest of this in short.
-            parent = ROOT if parent_hash is None else table.find(parent_hash)
-            packed = pack_tokens(token_ids)
-            has_room = table.resident < self._max_blocks
-            if parent is not None and packed is not None and has_room and table.find(hashes[0]) is None:
+            packed = pack_tokens(token_ids) if table.resident < self._max_blocks else None
+            if packed is not None:
                 at_ms = self._wall_offset_ms + at_s * 1000
-                table.add_one(parent, hashes[0], texts[0], packed, self.number, at_ms)
-                depth = table.depth[parent]
-                return _new_stored(
-                    ("stored", _ONE, None if depth == UNKNOWN_DEPTH else depth + 1, size, 1, None, table.text[parent])
-                )
+                parent = table.add_one(parent_hash, hashes[0], texts[0], packed, self.number, at_ms)
+                if parent is not None:
+                    depth = table.depth[parent]
+                    above = None if depth == UNKNOWN_DEPTH else depth + 1
+                    return _new_stored(("stored", _ONE, above, size, 1, None, table.text[parent]))
         return self._store(table, event, texts, at_s, reading) if hashes else _NOTHING_STORED
 
     def _store(

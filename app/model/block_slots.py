@@ -183,15 +183,24 @@ class BlockSlots:
                 self._children[_child_key(above, chunk, extra)] = slot
         self.resident += count
 
-    def add_one(self, parent: int, block_hash: BlockHash, text: str, tokens: bytes, number: int, at_ms: float) -> None:
-        """`add_chain` of a single block without extra keys, as decoding stores them: one at a time, and many."""
+    def add_one(
+        self, parent_hash: BlockHash | None, block_hash: BlockHash, text: str, tokens: bytes, number: int, at_ms: float
+    ) -> int | None:
+        """`add_chain` of a single block without extra keys, as decoding stores them: one at a time, and many. Returns
+        its parent's slot; None, and nothing is changed, where that isn't known or the block is.
+
+        What other methods do is written out here: a call costs as much as what it does.
+        """
+        slot_of = self._slot_of
+        parent = ROOT if parent_hash is None else slot_of.get(parent_hash)
+        if parent is None or block_hash in slot_of:
+            return None
         slot = self._free.pop() if self._free else self._claim(1)[0]
         depth = self.depth[parent]
         if depth == UNKNOWN_DEPTH:
             self.orphans += 1
         else:
             self.depth[slot] = depth + 1
-        # `_fill`, without a call.
         self.hash[slot] = block_hash
         self.text[slot] = text
         self.parent[slot] = parent
@@ -201,9 +210,10 @@ class BlockSlots:
         self.copies[slot] = 1
         self._resident[slot] = 1
         self._below.link(slot, parent)
-        self._slot_of[block_hash] = slot
+        slot_of[block_hash] = slot
         self._children[parent, tokens] = slot
         self.resident += 1
+        return parent
 
     def add_bare(self, block_hash: BlockHash, text: str) -> int:
         """A slot for a hash whose tokens and place aren't known: a placeholder until it is stored."""

@@ -3,6 +3,8 @@
 Imports only `ids`, `observations`, `events` and its own package.
 """
 
+from typing import NamedTuple
+
 from ..events import BlocksCleared, BlocksRemoved, BlocksReused, BlocksStored, Outgoing, StreamGapped, StreamResynced
 from ..observations import (
     AllBlocksCleared,
@@ -16,7 +18,7 @@ from ..observations import (
     KvRestarted,
     KvStreamState,
 )
-from .block_cache import StoreReading
+from .block_cache import Stored, StoreReading
 from .block_keys import hash_texts
 from .ledger_state import LedgerState
 from .rank_book import RankBook
@@ -106,10 +108,12 @@ class KvLedger:
         changed: dict[int, Request] = {}
         at_ms = state.wall_offset_ms + batch.at_s * 1000
         refused, stored_blocks = book.cache.refused, 0
+        # Nobody waits for blocks, holds any or is to be told from others: what a batch stores is nobody's.
+        quiet = not (server.sessions or server.skipping or book.open or book.expected or book.sharing.holds_any)
         for event in batch.events:
             if type(event) is BlockStored:
                 stored_blocks += len(event.block_hashes)
-                self._stored(server, book, event, batch, at_ms, timed, changed)
+                self._stored(server, book, event, batch, at_ms, None if quiet else _Joining(timed, changed))
             elif type(event) is BlockRemoved:
                 self._removed(book, event, batch)
             elif type(event) is AllBlocksCleared:
@@ -119,7 +123,7 @@ class KvLedger:
                 state.joiner.cleared(book)
                 self._cleared(book, batch.at_s, blocks, "reset")
         stream.blocks_stored += stored_blocks
-        if batch.events and not batch.part:
+        if stream.unconfirmed_clear and batch.events and not batch.part:
             stream.confirm_clear(told=AllBlocksCleared() in batch.events)
         if book.cache.refused != refused:
             stream.incomplete()
@@ -154,14 +158,14 @@ class KvLedger:
         event: BlockStored,
         batch: KvBatch,
         at_ms: float,
-        timed: bool,
-        changed: dict[int, Request],
+        joining: "_Joining | None",
     ) -> None:
+        """Applies a store. `joining` None: no request can have to do with it."""
         state = self._state
         hashes, parent, _, _, _, medium, _, group, _, session = event
         reading: StoreReading = "auto"
         owner: Request | None = None
-        if session is not None or server.skipping:
+        if joining is not None and (session is not None or server.skipping):
             reading, owner = state.joiner.reading_of(event, server)
         if len(hashes) == 1 and type(hashes[0]) is int:
             texts: tuple[str, ...] = (f"{hashes[0]:016x}",)
@@ -172,19 +176,10 @@ class KvLedger:
         if cleared is not None:
             book.stream.restarted(batch.at_s, sequence=False)
             self._cleared(book, batch.at_s, cleared, "restarted")
-        held = book.sharing.holds_any
-        if held:
-            book.count_holders(hashes)
-        if held or owner is not None or book.expected:
-            owner, grown = state.joiner.stored(book, server, event, stored, owner, batch.at_s)
-            if owner is not None:
-                changed[owner.serial] = owner
-            for request in grown:
-                changed[request.serial] = request
-        if book.open and not timed:
-            state.joiner.advance(book, owner, fresh=fresh > 0, replayed=batch.replayed)
-        if owner is not None and parent is None and not fresh and owner.usage_cached is None:
-            owner.doubtful = (hashes, meaning == "stored")
+        if joining is not None:
+            owner = self._join(server, book, event, stored, owner, batch, joining)
+            if owner is not None and parent is None and not fresh and owner.usage_cached is None:
+                owner.doubtful = (hashes, meaning == "stored")
         if meaning == "report":
             self._reported(book, owner, event, texts, batch)
             return
@@ -200,6 +195,31 @@ class KvLedger:
             batch.seq,
         )
         state.out.append(Outgoing(named, at_ms, batch.server, batch.rank, "engine"))
+
+    def _join(
+        self,
+        server: ServerBook,
+        book: RankBook,
+        event: BlockStored,
+        stored: Stored,
+        owner: Request | None,
+        batch: KvBatch,
+        joining: "_Joining",
+    ) -> Request | None:
+        """Whose the stored blocks are; whoever walks on along them is noted as changed."""
+        joiner = self._state.joiner
+        held = book.sharing.holds_any
+        if held:
+            book.count_holders(event.block_hashes)
+        if held or owner is not None or book.expected:
+            owner, grown = joiner.stored(book, server, event, stored, owner, batch.at_s)
+            if owner is not None:
+                joining.changed[owner.serial] = owner
+            for request in grown:
+                joining.changed[request.serial] = request
+        if book.open and not joining.timed:
+            joiner.advance(book, owner, fresh=stored.fresh > 0, replayed=batch.replayed)
+        return owner
 
     def _reported(
         self, book: RankBook, owner: Request | None, event: BlockStored, texts: tuple[str, ...], batch: KvBatch
@@ -229,6 +249,15 @@ class KvLedger:
         book.stream.cleared_s = at_s
         event = BlocksCleared("reset" if reason == "reset" else "restarted", blocks)
         self._state.emit(event, at_s, book.server, book.rank, "engine")
+
+
+class _Joining(NamedTuple):
+    """What joining a batch's blocks to requests needs besides."""
+
+    timed: bool
+    """The batch says when it was published."""
+    changed: dict[int, Request]
+    """Requests whose block table changed, by serial number."""
 
 
 def _shown_of(book: RankBook) -> tuple[object, ...]:

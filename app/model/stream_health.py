@@ -153,10 +153,9 @@ class StreamBook:
     def confirm_clear(self, *, told: bool) -> None:
         """Events came after the server was told to empty its cache. They begin with the clear, or else what is thought
         to be gone may be there."""
-        if self.unconfirmed_clear:
-            self.unconfirmed_clear = False
-            if not told:
-                self._history = "partial"
+        self.unconfirmed_clear = False
+        if not told:
+            self._history = "partial"
 
     def incomplete(self) -> None:
         """Something that was announced isn't kept."""

@@ -133,7 +133,7 @@ def test_impossible_event_leaves_the_others_alone() -> None:
     "fields",
     [
         {"block_hashes": None}, {"block_hashes": {}}, {"parent_block_hash": "x"}, {"token_ids": None},
-        {"token_ids": ["a", "b"]}, {"token_ids": [1.0, 2.0]}, {"token_ids": [True, True]}, {"block_size": -1},
+        {"token_ids": ["a", "b"]}, {"token_ids": [1.0, 2.0]}, {"block_size": -1},
         {"block_size": None}, {"block_size": 2.0}, {"medium": 7}, {"medium": "M" * 600},
     ],
 )  # fmt: skip
