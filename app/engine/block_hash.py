@@ -6,11 +6,11 @@ A block's hash covers its own tokens and its parent's hash, so it names the whol
 import hashlib
 import os
 import pickle
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import cbor2
+import xxhash
 
 BlockDigest: TypeAlias = bytes
 """The whole hash of a block: 32 bytes, with xxhash 16."""
@@ -26,10 +26,6 @@ FIXED_SEED: Final = "vllm-none-hash"
 """What a cryptographic chain starts from in vLLM 0.32, where PYTHONHASHSEED is not set."""
 
 
-class AlgorithmMissing(Exception):
-    """An algorithm that this installation can't compute; the text is one clear line."""
-
-
 class BlockHasher:
     """One algorithm with its seed. `none_hash` is the parent of a first block.
 
@@ -39,12 +35,12 @@ class BlockHasher:
     """
 
     def __init__(self, algorithm: str = DEFAULT_ALGORITHM, seed: str | None = None) -> None:
-        """Raises ValueError for an unknown algorithm, AlgorithmMissing without the package xxhash."""
+        """Raises ValueError for an unknown algorithm."""
         if algorithm not in ALGORITHMS:
             raise ValueError(f"there is no hash algorithm {algorithm!r}; there are: {', '.join(ALGORITHMS)}")
         self.algorithm = algorithm
         self._serialize = _cbor if algorithm.endswith("_cbor") else _pickle
-        self._digest = _xxh3_128() if algorithm.startswith("xxhash") else _sha256
+        self._digest = xxhash.xxh3_128_digest if algorithm.startswith("xxhash") else _sha256
         if seed is None:
             seed = os.urandom(32).hex() if algorithm.startswith("xxhash") else FIXED_SEED
         self.none_hash = self._digest(self._serialize(seed))
@@ -66,15 +62,6 @@ def _pickle(value: Any) -> bytes:
 
 def _sha256(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
-
-
-def _xxh3_128() -> Callable[[bytes], bytes]:
-    # Optional, as in vLLM: who doesn't hash with it need not have it.
-    try:
-        digest: Callable[[bytes], bytes] = import_module("xxhash").xxh3_128_digest
-    except ImportError:
-        raise AlgorithmMissing("the hash algorithms xxhash and xxhash_cbor need the package xxhash") from None
-    return digest
 
 
 SHA256_CBOR: Final = BlockHasher()

@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from .block_hash import DEFAULT_ALGORITHM, AlgorithmMissing, BlockHasher
+from .block_hash import DEFAULT_ALGORITHM, BlockHasher
 from .core import CoreConfig
 from .imitation import Imitation, imitation_of
 from .profiles import DEFAULT_PROFILE, PROFILES
@@ -95,7 +95,7 @@ def _hasher(config: EngineConfig, imitation: Imitation) -> BlockHasher:
         seed = os.urandom(32).hex()
     try:
         return BlockHasher(config.prefix_caching_hash_algo, seed)
-    except (ValueError, AlgorithmMissing) as error:
+    except ValueError as error:
         raise ConfigError(str(error)) from None
 
 
