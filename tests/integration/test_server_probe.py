@@ -89,6 +89,15 @@ async def test_one_answer_that_is_different(path: str, answer: Answer, state: st
     assert (probed.message is None) == (state == "up")
 
 
+async def test_adapters_are_told_from_their_base() -> None:
+    server = vllm()
+    parents = (("base", None), ("sql-lora", "base"))
+    cards = [{"id": name, "owned_by": "vllm", "parent": parent} for name, parent in parents]
+    server.json("/v1/models", {"data": cards})
+    probed = await first(server)
+    assert (probed.models, probed.adapters) == (("base", "sql-lora"), ("sql-lora",))
+
+
 async def test_another_program() -> None:
     server = SmallHttp()
     server.json("/v1/models", {"data": [{"id": "llama3", "owned_by": "library"}]})
