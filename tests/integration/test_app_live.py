@@ -4,10 +4,13 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 from websockets.exceptions import InvalidStatus
+
+from app.events import Outgoing, ScenarioAdvanced, ScenarioState
 
 from .app_rig import Dashboard, Engine, chat_body, dashboard, eventually, messages_until
 
@@ -151,3 +154,64 @@ async def test_a_client_that_reads_nothing_slows_nobody(engine: Engine) -> None:
 
     assert_strictly_increasing(messages)
     assert [message["type"] for message in messages].count("snapshot") == 1
+
+
+async def test_frames_of_any_length_arrive_whole_and_in_order(board: Dashboard) -> None:
+    hub, clock = board.app.runtime.hub, board.app.runtime.clock
+    sizes = (0, 60, 125, 126, 1000, 65_500, 65_536, 300_000)
+    async with board.live() as live:
+        await messages_until(live, "snapshot")
+        for number, size in enumerate(sizes):
+            state = ScenarioState(number, len(sizes), "é" * (size // 2), running=False)
+            hub.publish([Outgoing(ScenarioAdvanced(state), clock.wall_ms())])
+        messages = await messages_until(live, "scenario.advanced", len(sizes))
+
+    captions = [len(m["data"]["scenario"]["caption"]) * 2 for m in messages if m["type"] == "scenario.advanced"]
+    assert captions == [size // 2 * 2 for size in sizes]
+    assert_strictly_increasing(messages)
+
+
+async def test_a_crowd_gets_the_same_events_without_holding_the_loop(engine: Engine) -> None:
+    async with dashboard(engine.settings) as board, AsyncExitStack() as stack:
+        hub, clock = board.app.runtime.hub, board.app.runtime.clock
+        crowd = [await stack.enter_async_context(board.live()) for _ in range(40)]
+        for live in crowd:
+            await messages_until(live, "snapshot")
+        for number in range(100):
+            hub.publish([Outgoing(ScenarioAdvanced(ScenarioState(number, 100, "", running=True)), clock.wall_ms())])
+        received = [await messages_until(live, "scenario.advanced", 100) for live in crowd]
+
+    for messages in received:
+        steps = [m["data"]["scenario"]["step"] for m in messages if m["type"] == "scenario.advanced"]
+        assert steps == list(range(100))
+        numbers = [message["seq"] for message in messages]
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+async def test_a_server_without_shared_frames_carries_the_same(board: Dashboard) -> None:
+    """The application under another ASGI server: it makes its own frames."""
+    sent: list[dict[str, Any]] = []
+    closed = asyncio.Event()
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+        if sum(m["type"] == "websocket.send" for m in sent) >= 2:
+            closed.set()
+
+    inbox = [{"type": "websocket.connect"}]
+
+    async def receive() -> dict[str, Any]:
+        if inbox:
+            return inbox.pop()
+        await closed.wait()
+        return {"type": "websocket.disconnect", "code": 1000}
+
+    scope = {
+        "type": "websocket", "path": "/live", "raw_path": b"/live", "query_string": b"", "root_path": "",
+        "headers": [(b"host", b"127.0.0.1")], "scheme": "ws", "subprotocols": [], "extensions": {},
+    }  # fmt: skip
+    async with asyncio.timeout(10):
+        await board.app(scope, receive, send)  # type: ignore[arg-type]
+
+    texts = [json.loads(message["text"]) for message in sent if message["type"] == "websocket.send"]
+    assert [text["type"] for text in texts[:2]] == ["hello", "snapshot"]
