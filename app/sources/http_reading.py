@@ -12,7 +12,6 @@ import httpx
 from ..errors import DecodeError, PrefixScopeError, Unreachable, UpstreamTimeout
 from ..ids import ServerId
 
-
 START_ADVICE = "Start vLLM there, or correct the address."
 
 
