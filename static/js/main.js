@@ -92,7 +92,7 @@ function start() {
     show: tryIt.show,
     getState: () => store.state,
     onChange: (now) => set({ tour: now }),
-    onStart: stopScenario,
+    onStart: () => store.state.scenario?.running && stopScenario(),
   });
   const glossary = createGlossary();
   const keys = createKeys({

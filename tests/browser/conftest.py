@@ -65,7 +65,7 @@ def _served(process: Process, url: str, ready: str, with_signal: signal.Signals 
 
 @pytest.fixture
 def open_page(chromium: Browser) -> Iterator[OpenPage]:
-    """Opens a watched page: open_page(url, width=, height=, dark=, still=, touch=)."""
+    """Opens a watched page: open_page(url, width=, height=, dark=, still=, locale=, forced=)."""
     faults: list[str] = []
     contexts = []
 
@@ -88,8 +88,19 @@ def open_page(chromium: Browser) -> Iterator[OpenPage]:
         page.on("dialog", on_dialog)
         page.on("pageerror", lambda error: faults.append(f"page error: {error}"))
 
-    def open_(url: str, *, width: int = 1280, height: int = 800, dark: bool = False, still: bool = False) -> Page:
-        options: dict[str, Any] = {"color_scheme": "dark" if dark else "light"}
+    def open_(
+        url: str,
+        *,
+        width: int = 1280,
+        height: int = 800,
+        dark: bool = False,
+        still: bool = False,
+        locale: str = "en-US",
+        forced: bool = False,
+    ) -> Page:
+        options: dict[str, Any] = {"color_scheme": "dark" if dark else "light", "locale": locale}
+        if forced:
+            options["forced_colors"] = "active"
         if still:
             options["reduced_motion"] = "reduce"
         context = chromium.new_context(viewport={"width": width, "height": height}, **options)

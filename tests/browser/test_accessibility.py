@@ -1,4 +1,4 @@
-"""axe-core finds no serious fault in any view or state of the page, in light and dark, wide and narrow."""
+"""axe-core finds no serious fault in any view or state of the page: light and dark, wide and narrow, both languages."""
 
 from collections.abc import Callable
 
@@ -36,7 +36,6 @@ def filled(fake: str, page: Page) -> None:
 def answered(fake: str, page: Page) -> None:
     """The sentence on an answer that the page asked for, with more than one request."""
     page.click("#send-twice")
-    expect(page.locator("#run-state")).to_contain_text("done")
     expect(page.locator("#verdict")).to_have_attribute("data-tone", "warm")
 
 
@@ -107,6 +106,21 @@ def projected(fake: str, page: Page) -> None:
     expect(page.locator("html")).to_have_attribute("data-projector", "")
 
 
+def explained(fake: str, page: Page) -> None:
+    page.click("[data-info=hit-rate]")
+    expect(page.locator("#info")).to_be_visible()
+
+
+def looked_up(fake: str, page: Page) -> None:
+    page.keyboard.press("g")
+    expect(page.locator("#glossary .term").first).to_be_visible()
+
+
+def toured(fake: str, page: Page) -> None:
+    page.click("#tour-start")
+    expect(page.locator("#tour-number")).to_contain_text("ms")
+
+
 STATES = [
     empty,
     filled,
@@ -121,24 +135,30 @@ STATES = [
     zoomed,
     keys,
     projected,
+    explained,
+    looked_up,
+    toured,
 ]
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+LOOKS = pytest.mark.parametrize(("dark", "locale"), [(False, "en-US"), (True, "zh-CN")], ids=["light-en", "dark-zh"])
+
+
+@LOOKS
 @pytest.mark.parametrize("bring", STATES, ids=lambda bring: bring.__name__)
 def test_no_state_has_a_grave_fault(
-    fake: str, open_page: OpenPage, bring: Callable[[str, Page], None], dark: bool
+    fake: str, open_page: OpenPage, bring: Callable[[str, Page], None], dark: bool, locale: str
 ) -> None:
     # Without motion, so that nothing is measured half-faded.
-    page = open_page(fake, dark=dark, still=True)
+    page = open_page(fake, dark=dark, still=True, locale=locale)
     bring(fake, page)
 
     assert grave_faults(page) == []
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_no_grave_fault_on_a_phone(fake: str, open_page: OpenPage, dark: bool) -> None:
-    page = open_page(fake, width=360, height=740, dark=dark, still=True)
+@LOOKS
+def test_no_grave_fault_on_a_phone(fake: str, open_page: OpenPage, dark: bool, locale: str) -> None:
+    page = open_page(fake, width=360, height=740, dark=dark, still=True, locale=locale)
     ask(fake, PROMPT)
     expect(page.locator(".lane-list .lane")).to_have_count(1)
 
