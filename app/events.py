@@ -545,12 +545,14 @@ class ScenarioState:
     steps: steps in all.
     caption: what happens in it.
     running: false once it ended or a person stopped it.
+    translations: the caption in other languages than English, by language.
     """
 
     step: int
     steps: int
     caption: str
     running: bool
+    translations: dict[str, str] | None = None
 
 
 # --- events ----------------------------------------------------------------------------------------------------------

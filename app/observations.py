@@ -401,13 +401,14 @@ class TtftFitted:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioStepped:
-    """The demo's own scenario took a step, or stopped (`running` false)."""
+    """The demo's own scenario took a step, or stopped (`running` false). translations: of the caption, by language."""
 
     step: int
     steps: int
     caption: str
     running: bool
     at_s: float
+    translations: dict[str, str] | None = None
 
 
 Observation = (

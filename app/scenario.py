@@ -30,6 +30,7 @@ class Preset:
     """One round's prompt. `front` and `end` are (word, the word that takes its place)."""
 
     name: str
+    name_zh: str
     system: str
     question: str
     front: tuple[str, str]
@@ -37,10 +38,18 @@ class Preset:
 
 
 @dataclass(frozen=True, slots=True)
+class Caption:
+    """What is said of a step, in both languages of the page."""
+
+    en: str
+    zh: str
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One request, and what to look at while it runs."""
 
-    caption: str
+    caption: Caption
     system: str
     question: str
 
@@ -57,6 +66,7 @@ class Pace:
 PRESETS: tuple[Preset, ...] = (
     Preset(
         name="A support bot",
+        name_zh="客服助手",
         system=(
             "Friendly and brief: that is how you, the support assistant of Larkspur Parcels, answer every customer. "
             "Greet the customer by name where you know it. Ask for the parcel number before you look anything up. "
@@ -75,6 +85,7 @@ PRESETS: tuple[Preset, ...] = (
     ),
     Preset(
         name="历史老师",
+        name_zh="历史老师",
         system=(
             "耐心的历史老师，这就是你的身份。请用简洁、准确的中文回答学生关于中国历史的问题。"
             "第一，先给出结论，再说明理由，最后用一句话总结。第二，提到人物时写出他的朝代和生卒年份；不能确定时，直接说不能确定。"
@@ -89,6 +100,7 @@ PRESETS: tuple[Preset, ...] = (
     ),
     Preset(
         name="A code reviewer",
+        name_zh="代码审查",
         system=(
             "Careful code review is your task: you read changes to a Python service that moves money. "
             "Read the whole change before you write a word. Report only what you can prove from the lines in front of "
@@ -107,31 +119,53 @@ PRESETS: tuple[Preset, ...] = (
 )
 
 
+STOPPED = Caption("The scenario was stopped.", "演示已停止。")
+OVER = Caption("The scenario is over: now it is your turn.", "演示结束，现在轮到你了。")
+FAILED = Caption(
+    "The scenario failed; the dashboard's log says why. The page itself goes on.",
+    "演示出错；原因见仪表盘的日志。页面本身不受影响。",
+)
+
+
 def steps_of(preset: Preset, play: int = 1) -> tuple[Step, ...]:
     """The four steps of a round, for the `play`-th time that the scenario is played."""
-    cold = (
-        f"{preset.name}, for the first time: nothing of this prompt is in the cache, so every block is computed."
-        if play == 1
-        else f"{preset.name} once more, under a new cache salt, so that every block is computed as the first time."
+    cold = Caption(
+        f"{preset.name}, for the first time: nothing of this prompt is in the cache, so every block is computed.",
+        f"{preset.name_zh}，第一次：这个提示词没有任何部分在缓存中，每个块都要计算。",
     )
+    if play > 1:
+        cold = Caption(
+            f"{preset.name} once more, under a new cache salt, so that every block is computed as the first time.",
+            f"{preset.name_zh}再来一次，使用新的缓存盐，所以每个块都像第一次那样计算。",
+        )
     changed_front = preset.system.replace(*preset.front, 1)
     changed_end = preset.question.replace(*preset.end)
     return (
         Step(cold, preset.system, preset.question),
         Step(
-            "The same prompt again: its full blocks are reused, only the tail is computed. Compare the two times.",
+            Caption(
+                "The same prompt again: its full blocks are reused, only the tail is computed. Compare the two times.",
+                "再次发送同一提示词：满块全部复用，只计算尾部。请比较两次的时延。",
+            ),
             preset.system,
             preset.question,
         ),
         Step(
-            f"Only the first word changed ({preset.front[0]} → {preset.front[1]}): a block's hash covers everything "
-            "before it, so no block matches and all are computed again.",
+            Caption(
+                f"Only the first word changed ({preset.front[0]} → {preset.front[1]}): a block's hash covers all "
+                "before it, so no block matches and all are computed again.",
+                f"只改了第一个词（{preset.front[0]} → {preset.front[1]}）：块的哈希涵盖它之前的全部内容，"
+                "没有一个块能匹配，全部重新计算。",
+            ),
             changed_front,
             preset.question,
         ),
         Step(
-            f"Only the last word changed ({preset.end[0]} → {preset.end[1]}): every block before the one that holds it "
-            "is reused.",
+            Caption(
+                f"Only the last word changed ({preset.end[0]} → {preset.end[1]}): every block before the one that "
+                "holds it is reused.",
+                f"只改了最后一个词（{preset.end[0]} → {preset.end[1]}）：它所在的块之前，每个块都被复用。",
+            ),
             preset.system,
             changed_end,
         ),
@@ -179,7 +213,7 @@ class Scenario:
         """Ends it, the running request too."""
         if self._task is not None and self.running:
             self._task.cancel()
-            self._say("The scenario was stopped.", running=False)
+            self._say(STOPPED, running=False)
 
     async def close(self) -> None:
         """Ends it without a word; waits until its request is gone."""
@@ -196,9 +230,9 @@ class Scenario:
                 await self._rounds(client)
         except Exception:
             logger.exception("the demo's scenario failed")
-            self._say("The scenario failed; the dashboard's log says why. The page itself goes on.", running=False)
+            self._say(FAILED, running=False)
         else:
-            self._say("The scenario is over: now it is your turn.", running=False)
+            self._say(OVER, running=False)
 
     async def _rounds(self, client: httpx.AsyncClient) -> None:
         play = self._plays
@@ -219,8 +253,9 @@ class Scenario:
             await asyncio.sleep(self._pace.poll_s)
         return model
 
-    def _say(self, caption: str, *, running: bool) -> None:
-        self._emit(ScenarioStepped(self._step, self._steps, caption, running, self._clock.monotonic()))
+    def _say(self, caption: Caption, *, running: bool) -> None:
+        said = {"zh": caption.zh}
+        self._emit(ScenarioStepped(self._step, self._steps, caption.en, running, self._clock.monotonic(), said))
 
 
 def request_body(model: str, step: Step, cache_salt: str | None) -> dict[str, Any]:

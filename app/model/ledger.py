@@ -211,7 +211,9 @@ class Ledger:
         self._state.show_server(server, malformed.at_s, counters=False)
 
     def _scenario_stepped(self, stepped: ScenarioStepped) -> None:
-        self._scenario = ScenarioState(stepped.step, stepped.steps, stepped.caption, stepped.running)
+        self._scenario = ScenarioState(
+            stepped.step, stepped.steps, stepped.caption, stepped.running, stepped.translations
+        )
         self._state.emit(ScenarioAdvanced(self._scenario), stepped.at_s)
 
     def _ttft_fitted(self, fitted: TtftFitted) -> None:

@@ -65,6 +65,7 @@ async def test_it_plays_every_round_and_then_ends_by_itself() -> None:
     assert [stepped.running for stepped in rig.said] == [True] * 4 * ROUNDS + [False]
     assert {stepped.steps for stepped in rig.said} == {4}
     assert all(stepped.caption for stepped in rig.said)
+    assert all(stepped.translations and stepped.translations["zh"] != stepped.caption for stepped in rig.said)
     assert "over" in rig.said[-1].caption
 
 
@@ -142,7 +143,7 @@ async def test_played_again_it_is_cold_again_under_a_salt() -> None:
     plays = [server.bodies[start : start + 4 * ROUNDS] for start in range(0, 12 * ROUNDS, 4 * ROUNDS)]
     salts = [{body.get("cache_salt") for body in play} for play in plays]
     assert salts == [{None}, {"scenario-2"}, {"scenario-3"}]
-    assert "salt" in steps_of(PRESETS[0], 2)[0].caption
+    assert "salt" in steps_of(PRESETS[0], 2)[0].caption.en
 
 
 async def test_a_server_that_breaks_ends_it_and_nothing_else() -> None:

@@ -1,7 +1,7 @@
 /** The demo's caption: what happens just now, step n of m, and the way out: any click. */
 
 import { byId, make, setAttribute, setChildren, setHidden, setText } from "../dom.js";
-import { t } from "../words.js";
+import { language, t } from "../words.js";
 
 export function createScenario({ onStop, onStart }) {
   const root = byId("scenario");
@@ -37,7 +37,7 @@ export function createScenario({ onStop, onStart }) {
       ),
     );
     setText(number, running ? stepWords(scenario) : "");
-    setText(caption, scenario.caption);
+    setText(caption, scenario.translations?.[language()] ?? scenario.caption);
     setText(button, t(running ? "scenario.stop" : "scenario.again"));
     return null;
   };
