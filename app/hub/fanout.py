@@ -5,12 +5,13 @@ its distance. Where the distance grows over the bound, what it missed is dropped
 Knows nothing of blocks, and nothing of sockets.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ..events import Hello, Outgoing, Snapshot
 from ..sources.clock import Clock
-from ..wire.live_protocol import encode_event
+from ..wire.live_protocol import encode_event, snapshot_steps
 from .backlog import Backlog
 from .wakes import Wakes
 
@@ -50,6 +51,7 @@ class Hub:
         self._backlog = Backlog(hello.backlog_events, START_SEQ + 1)
         self._wakes = Wakes(heartbeat_s)
         self._kept: _KeptSnapshot | None = None
+        self._encoding = asyncio.Lock()
         self._batch: tuple[int, int, list[bytes]] = (0, 0, [])
         """The last messages handed out, from which number to which: browsers that keep up share one list."""
 
@@ -76,18 +78,32 @@ class Hub:
         """The first message of a connection."""
         return encode_event(Outgoing(self.hello, self._clock.wall_ms()), HELLO_SEQ)
 
-    def snapshot_message(self, at_least: int) -> tuple[int, bytes]:
-        """A snapshot's number, `at_least` or more (at most `seq`), and its message: of now, or young enough."""
-        began_s = self._clock.monotonic()
-        kept = self._kept
-        if kept and kept.seq >= at_least and self._can_share(kept, began_s):
-            return kept.seq, kept.message
-        message = encode_event(Outgoing(self._snapshot(), self._clock.wall_ms()), self.seq)
-        self.snapshots_encoded += 1
-        ended_s = self._clock.monotonic()
-        shared_for_s = max(SNAPSHOT_SHARED_FOR_S, (ended_s - began_s) / SNAPSHOT_COST_RATIO)
-        self._kept = _KeptSnapshot(self.seq, message, ended_s + shared_for_s)
-        return self.seq, message
+    async def snapshot_message(self, at_least: int) -> tuple[int, bytes]:
+        """A snapshot's number, `at_least` or more (at most `seq`), and its message: of now, or young enough.
+
+        It is taken at once and encoded in steps, so that events go out meanwhile.
+        """
+        async with self._encoding:
+            began_s = self._clock.monotonic()
+            kept = self._kept
+            if kept and kept.seq >= at_least and self._can_share(kept, began_s):
+                return kept.seq, kept.message
+            seq = self.seq
+            steps = snapshot_steps(self._snapshot(), self._clock.wall_ms(), seq)
+            spent_s = self._clock.monotonic() - began_s
+            while True:
+                step_s = self._clock.monotonic()
+                try:
+                    next(steps)
+                except StopIteration as done:
+                    message: bytes = done.value
+                    break
+                spent_s += self._clock.monotonic() - step_s
+                await asyncio.sleep(0)
+            self.snapshots_encoded += 1
+            shared_for_s = max(SNAPSHOT_SHARED_FOR_S, spent_s / SNAPSHOT_COST_RATIO)
+            self._kept = _KeptSnapshot(seq, message, self._clock.monotonic() + shared_for_s)
+            return seq, message
 
     def _can_share(self, kept: "_KeptSnapshot", now_s: float) -> bool:
         behind = self.behind(kept.seq)
@@ -142,7 +158,7 @@ class Subscription:
         while True:
             if self._cursor is None or self._overflowed(self._cursor):
                 # The number grows on a connection, whatever is sent: a shared snapshot must be newer than the cursor.
-                self._cursor, message = self._hub.snapshot_message(
+                self._cursor, message = await self._hub.snapshot_message(
                     START_SEQ if self._cursor is None else self._cursor + 1
                 )
                 self._just_had_snapshot = True

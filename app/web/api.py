@@ -23,7 +23,7 @@ async def state(request: Request) -> Response:
     """The snapshot that a websocket client gets first, and the `instance` to resume with."""
     runtime = runtime_of(request)
     # Whoever asks here gets no events after it, so it is of this moment.
-    _, message = runtime.hub.snapshot_message(at_least=runtime.hub.seq)
+    _, message = await runtime.hub.snapshot_message(at_least=runtime.hub.seq)
     # The stored message is one JSON object: the instance joins it without decoding what may be megabytes.
     return json_text(message[:-1] + f',"instance":"{runtime.hub.hello.instance}"}}'.encode())
 

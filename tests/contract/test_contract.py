@@ -3,6 +3,8 @@
 import json
 
 from app import events
+from app.events import Outgoing, Snapshot
+from app.wire.live_protocol import encode_event, snapshot_steps
 from scripts import write_contract
 from tests.contract.examples import EXAMPLES
 
@@ -31,3 +33,15 @@ def test_golden_hashes_are_text() -> None:
     snapshot = json.loads(write_contract.golden_files()["snapshot.json"])
     for columns in snapshot["data"]["blocks"]:
         assert all(isinstance(text, str) and len(text) == 16 for text in columns["hash"])
+
+
+def test_a_snapshot_in_steps_is_the_snapshot() -> None:
+    """The same bytes, in steps of which none holds the event loop."""
+    (snapshot,) = [event for event in EXAMPLES if isinstance(event, Snapshot)]
+    steps = snapshot_steps(snapshot, 1.5, 7)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            assert done.value == encode_event(Outgoing(snapshot, 1.5), 7)
+            break
