@@ -5,6 +5,7 @@
 
 import { IDLE } from "./composer.js";
 import { CLOSED } from "./tour.js";
+import { UNASKED } from "./why/asking.js";
 
 export function initialUi() {
   return {
@@ -30,8 +31,12 @@ export function initialUi() {
     /** The tab of the numbers that is open; what is said of the mark after its button; what the doctor answered. */
     numbers: "rates",
     marking: null,
+    /** The answer of /api/ttft_fit: {fit, missing}; null before the first. */
+    fit: null,
     doctor: { phase: "idle", report: null, error: null },
     run: IDLE,
+    /** What is known of the prompt in the form before it is sent. */
+    forecast: UNASKED,
     tour: CLOSED,
   };
 }

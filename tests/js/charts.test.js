@@ -11,6 +11,8 @@ import { rateChart, windowsChart } from "../../static/js/charts/rates.js";
 import { sourcesChart, tokensChart } from "../../static/js/charts/tokens.js";
 import { initialState, reduceAll } from "../../static/js/store.js";
 import { initialUi } from "../../static/js/ui_state.js";
+import { createFitAsker } from "../../static/js/views/numbers/fit_asker.js";
+import { fitWords } from "../../static/js/views/numbers/times.js";
 import { golden, like } from "./golden.js";
 
 const ALL = [firstTokenChart, rateChart, tokensChart, windowsChart, sourcesChart, againstChart, spreadChart, poolChart, queueChart];
@@ -77,11 +79,12 @@ test("the pool's axis follows what is used, and says what is above it", () => {
 });
 
 test("the fit is drawn within its band where there is one", () => {
-  const fit = { requests: 14, intercept_ms: 31, ms_per_token: 0.21, points: [[0, 25, 31, 37], [100, 45, 52, 60]] };
-  const server = { ...golden("server.changed").data.server, first_token_fit: fit };
-  const state = reduceAll(filled(), [like("server.changed", { server })]);
-  const lines = againstChart.build(state, palette, initialUi()).data.filter(({ mode }) => mode === "lines");
-  assert.deepEqual(lines.map(({ y }) => y), [[25, 45], [37, 60], [31, 52]]);
+  const fit = { samples: 14, fixed_ms: 31, token_ms: 0.25, token_low_ms: 0.2, token_high_ms: 0.3, early_ms: -6, late_ms: 8, fewest_tokens: 0, most_tokens: 100 };
+  const ui = { ...initialUi(), fit: { samples: [], fit, missing: null } };
+  const lines = againstChart.build(filled(), palette, ui).data.filter(({ mode }) => mode === "lines");
+  assert.deepEqual(lines.map(({ y }) => y), [[25, 50], [39, 64], [31, 56]]);
+  assert.match(fitWords(ui.fit), /14 requests: 31 ms, and 0.250 ms/);
+  assert.equal(fitWords({ fit: null, missing: "Too few." }), "Too few.");
   assert.equal(againstChart.build(filled(), palette, initialUi()).data.filter(({ mode }) => mode === "lines").length, 0);
 });
 
@@ -108,4 +111,20 @@ test("an axis of time is at least a minute wide; layouts are put together axis b
   assert.deepEqual(timeAxis([{ at_ms: 100_000 }]).range, [new Date(40_000), new Date(100_000)]);
   assert.deepEqual(timeAxis([]).range, [0, 1]);
   assert.deepEqual(merge({ a: 1, xaxis: { b: 1 }, yaxis: {} }, { xaxis: { c: 2 } }), { a: 1, xaxis: { b: 1, c: 2 }, yaxis: {} });
+});
+
+test("the fit is asked for while it is shown, after each answer, and not too often", () => {
+  let asked = 0;
+  const view = createFitAsker({ ask: () => (asked += 1) });
+  const shown = { ...initialUi(), numbers: "ttft" };
+  assert.equal(view(filled(), initialUi(), 0), null);
+  assert.equal(asked, 0);
+  const state = filled();
+  view(state, shown, 0);
+  view(state, shown, 100);
+  assert.equal(asked, 1);
+  const more = reduceAll(state, [like("request.finished", { record: { ...golden("request.finished").data.record, id: "r-12" } })]);
+  assert.equal(view(more, shown, 1000), 4000);
+  assert.equal(view(more, shown, 5000), null);
+  assert.equal(asked, 2);
 });

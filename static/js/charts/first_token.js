@@ -1,7 +1,7 @@
 /** First-token time: in the order of the requests, against what each had to compute, and its spread warm against cold. */
 
 import { MS_TICKS, duration, hoverTitle, percent, requestName } from "../format.js";
-import { firstTokenFit, firstTokenGroups, quantile } from "../numbers/series.js";
+import { fitToDraw, firstTokenGroups, quantile } from "../numbers/series.js";
 import { computedSeries, firstToken, ttftSeries } from "../selectors.js";
 import { t } from "../words.js";
 import { requestAxis } from "./plot.js";
@@ -42,14 +42,14 @@ function inOrder(state, palette) {
   };
 }
 
-function againstComputed(state, palette) {
+function againstComputed(state, palette, ui) {
   const points = computedSeries(state);
   const most = Math.max(16, ...points.map(({ computed }) => computed));
   const said = ({ computed, ttft_ms, ratio }, group) =>
     t("charts.ttft-said-computed", { time: duration(ttft_ms), n: computed, group: ratio === null ? group : t("charts.share-reused", { share: percent(ratio) }) });
   const markers = traces(points, palette, ({ computed }) => computed, said).map((trace) => byShare(trace, points, palette));
   return {
-    data: [...fitTraces(firstTokenFit(state), palette), ...markers],
+    data: [...fitTraces(fitToDraw(ui.fit), palette), ...markers],
     empty: points.length === 0,
     label:
       points.length === 0
@@ -114,15 +114,15 @@ const requests = (state) => [state.requests, state.requestOrder];
 
 export const firstTokenChart = {
   name: "first-token",
-  keys: (state, ui) => [...requests(state), state.servers, ui.ttftBy],
-  build: (state, palette, ui) => (ui.ttftBy === "computed" ? againstComputed(state, palette) : inOrder(state, palette)),
+  keys: (state, ui) => [...requests(state), ui.fit, ui.ttftBy],
+  build: (state, palette, ui) => (ui.ttftBy === "computed" ? againstComputed(state, palette, ui) : inOrder(state, palette)),
   topic: "chart-ttft",
   table: (state) => computedAndOrder(state),
 };
 
 export const againstChart = {
   name: "first-token-against-computed-tokens",
-  keys: (state) => [...requests(state), state.servers],
+  keys: (state, ui) => [...requests(state), ui.fit],
   build: againstComputed,
   topic: "chart-against",
   table: (state) => computedSeries(state).map(({ id, computed, ttft_ms, ratio }) => ({ request: id, computed_tokens: computed, ttft_ms, reused_ratio: ratio })),

@@ -117,10 +117,17 @@ export function quantile(values, q) {
 }
 
 /**
- * The fit of first-token time against computed tokens where the dashboard has made one: {requests, intercept_ms,
- * ms_per_token, points}, points as [computed tokens, low, fit, high] in ms; else null.
+ * The dashboard's fit of first-token time against computed tokens as what is drawn: {requests, fixed_ms, token_ms,
+ * token_low_ms, token_high_ms, points}, points as [computed tokens, low, fit, high] in ms; null where there is none. Four
+ * of five requests lie between low and high.
  */
-export function firstTokenFit(state) {
-  const fit = primaryServer(state)?.first_token_fit ?? null;
-  return fit !== null && fit.points?.length > 1 ? fit : null;
+export function fitToDraw(answer) {
+  const fit = answer?.fit ?? null;
+  if (fit === null) return null;
+  const { fixed_ms, token_ms, token_low_ms, token_high_ms, early_ms, late_ms } = fit;
+  const points = [fit.fewest_tokens, fit.most_tokens].map((tokens) => {
+    const middle = fixed_ms + token_ms * tokens;
+    return [tokens, middle + early_ms, middle, middle + late_ms];
+  });
+  return { requests: fit.samples, fixed_ms, token_ms, token_low_ms, token_high_ms, points };
 }

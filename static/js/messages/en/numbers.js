@@ -133,7 +133,8 @@ export default {
   "times.median": "median",
   "times.p95": "95th percentile",
   "times.slowest": "slowest",
-  "times.fit": "Fit over {requests}: {intercept} and {slope} for each computed token.",
+  "times.fit": "Fit over {requests}: {fixed}, and {slope} for each computed token (95 %: {low} to {high}). Four of five requests lie in the band.",
+  "times.no-fit": "No line can be fitted yet: it needs more requests, short and long ones.",
   "times.clock": "By the dashboard's clock, at the proxy.",
   "times.clock-modelled": "By the dashboard's clock, at the proxy; the embedded engine's timing is modelled.",
 
@@ -240,7 +241,7 @@ export default {
   "doctor.looking": "Looking …",
   "doctor.failed": "The doctor could not look: {why}",
   "doctor.all-on": { one: "The one thing that can be on is on.", other: "Nothing is missing: {n} things are on." },
-  "doctor.some-missing": { one: "{n} thing is missing, {on} are on.", other: "{n} things are missing, {on} are on." },
+  "doctor.some-missing": { one: "{n} thing is missing; on: {on}.", other: "{n} things are missing; on: {on}." },
   "doctor.turns-on": "Turns on: {panels}.",
   "doctor.status.on": "on",
   "doctor.status.missing": "missing",

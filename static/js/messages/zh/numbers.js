@@ -125,7 +125,8 @@ export default {
   "times.median": "中位数",
   "times.p95": "第 95 百分位",
   "times.slowest": "最慢",
-  "times.fit": "{requests}的拟合：{intercept}，每个计算的 token 再加 {slope}。",
+  "times.fit": "{requests}的拟合：{fixed}，每个计算的 token 再加 {slope}（95%：{low} 至 {high}）。五分之四的请求落在带内。",
+  "times.no-fit": "还不能拟合：需要更多长短不一的请求。",
   "times.clock": "取自代理处的本仪表盘时钟。",
   "times.clock-modelled": "取自代理处的本仪表盘时钟；内置引擎的时延是模型估算。",
 

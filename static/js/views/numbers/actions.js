@@ -1,4 +1,4 @@
-/** What the buttons of the numbers do: move the mark, ask the doctor. */
+/** What the numbers ask of the dashboard: move the mark, the doctor's report, the fit. */
 
 import { clock } from "../../format.js";
 import { t } from "../../words.js";
@@ -13,6 +13,11 @@ export function createNumbersActions({ set, getUi, post, getJson }) {
       } catch (error) {
         set({ marking: t("rates.not-marked", { why: error.message }) });
       }
+    },
+    /** What can't be asked now is asked again with the next answer; the line that was drawn stays. */
+    async askFit() {
+      const fit = await getJson("api/ttft_fit").catch(() => null);
+      if (fit !== null) set({ fit });
     },
     async askDoctor() {
       if (getUi().doctor.phase === "asking") return;

@@ -2,9 +2,9 @@
 
 import { byId, make, setText } from "../../dom.js";
 import { count, duration } from "../../format.js";
-import { firstTokenFit, firstTokenGroups, quantile } from "../../numbers/series.js";
+import { firstTokenGroups, fitToDraw, quantile } from "../../numbers/series.js";
 import { primaryServer } from "../../selectors.js";
-import { t } from "../../words.js";
+import { language, t } from "../../words.js";
 
 const ROWS = { fastest: 0, median: 0.5, p95: 0.95, slowest: 1 };
 const GROUPS = ["warm", "cold"];
@@ -14,7 +14,7 @@ export function createTimes() {
   let drawn = [];
   return (state, ui) => {
     if (ui.numbers !== "ttft") return null;
-    const inputs = [firstTokenGroups(state), firstTokenFit(state), primaryServer(state)?.embedded, ui.paint];
+    const inputs = [firstTokenGroups(state), ui.fit, primaryServer(state)?.embedded, ui.paint];
     if (inputs.every((input, i) => input === drawn[i])) return null;
     drawn = inputs;
     const [groups, fit, embedded] = inputs;
@@ -25,10 +25,18 @@ export function createTimes() {
   };
 }
 
-/** The line that was fitted, in words; nothing without one. Pure. */
-export function fitWords(fit) {
-  if (fit === null) return "";
-  return t("times.fit", { requests: t("unit.requests", { n: fit.requests }), intercept: duration(fit.intercept_ms), slope: t("unit.ms", { value: fit.ms_per_token.toFixed(3) }) });
+/** The line that was fitted, in words, or why there is none. Pure. */
+export function fitWords(answer) {
+  const fit = fitToDraw(answer);
+  if (fit === null) {
+    if (!answer?.missing) return "";
+    return language() === "en" ? answer.missing : t("times.no-fit");
+  }
+  const perToken = (ms) => t("unit.ms", { value: ms.toFixed(3) });
+  return t("times.fit", {
+    requests: t("unit.requests", { n: fit.requests }), fixed: duration(fit.fixed_ms),
+    slope: perToken(fit.token_ms), low: perToken(fit.token_low_ms), high: perToken(fit.token_high_ms),
+  });
 }
 
 function buildTable(groups) {
