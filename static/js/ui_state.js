@@ -5,7 +5,6 @@
 
 import { IDLE } from "./composer.js";
 import { CLOSED } from "./tour.js";
-import { UNASKED } from "./why/asking.js";
 
 export function initialUi() {
   return {
@@ -35,8 +34,6 @@ export function initialUi() {
     fit: null,
     doctor: { phase: "idle", report: null, error: null },
     run: IDLE,
-    /** What is known of the prompt in the form before it is sent. */
-    forecast: UNASKED,
     tour: CLOSED,
   };
 }
