@@ -10,6 +10,14 @@ export async function getJson(path, { signal } = {}) {
   return response.json();
 }
 
+/** The JSON that comes for `body`. Throws like getJson, and an AbortError where `signal` stopped it. */
+export async function postJson(path, body, { signal } = {}) {
+  const headers = { Accept: "application/json", "Content-Type": "application/json", "X-PrefixScope-Origin": "page" };
+  const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal });
+  if (!response.ok) throw new Error(await errorText(response));
+  return response.json();
+}
+
 export async function post(path) {
   const response = await fetch(path, { method: "POST" });
   if (!response.ok) throw new Error(await errorText(response));

@@ -1,6 +1,6 @@
 /** Puts the page together: connection to store, store to views, views into one frame. The only module that knows all. */
 
-import { blockPath, getJson, post, streamChat } from "./api.js";
+import { blockPath, getJson, post, postJson, streamChat } from "./api.js";
 import { createBlockWords } from "./block_words.js";
 import { createSight } from "./charts/chart.js";
 import { createComposer } from "./composer.js";
@@ -29,6 +29,8 @@ import { createStrip } from "./views/strip.js";
 import { createTree } from "./views/tree.js";
 import { createTourBar } from "./views/tour.js";
 import { createTry } from "./views/try.js";
+import { createRuler } from "./views/why/ruler.js";
+import { createAsker } from "./why/asking.js";
 import { LANGUAGES, firstLanguage, language, translate, useLanguage } from "./words.js";
 
 const PRINT_ROUNDS = 6;
@@ -84,6 +86,10 @@ function start() {
   });
   const focusOn = (selector) => () => document.querySelector(selector)?.focus();
   const tryIt = createTry({ composer, getState: () => store.state });
+  const asker = createAsker({
+    ask: (body, signal) => postJson("api/forecast", body, { signal }),
+    onChange: (forecast) => set({ forecast }),
+  });
   const stopScenario = () => quietly(post("api/scenario/stop"));
   const tour = createTour({
     composer,
@@ -128,6 +134,7 @@ function start() {
     createFigures(),
     createTourBar({ tour }),
     tryIt.view,
+    createRuler({ asker, draft: tryIt.draft, onTouch: () => frame.invalidate() }),
     tree.prepare,
     createLanes({ ...common, shared, onUnfold: () => set({ unfolded: !ui.unfolded }) }),
     tree.draw,

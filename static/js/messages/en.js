@@ -2,6 +2,7 @@
 
 import charts from "./en/charts.js";
 import figures from "./en/figures.js";
+import forecast from "./en/forecast.js";
 import frame from "./en/frame.js";
 import glossary from "./en/glossary.js";
 import info from "./en/info.js";
@@ -10,4 +11,4 @@ import pictures from "./en/pictures.js";
 import tour from "./en/tour.js";
 import tryIt from "./en/try.js";
 
-export default { ...frame, ...figures, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...tour, ...tryIt };
+export default { ...frame, ...figures, ...forecast, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...tour, ...tryIt };

@@ -2,6 +2,7 @@
 
 import charts from "./zh/charts.js";
 import figures from "./zh/figures.js";
+import forecast from "./zh/forecast.js";
 import frame from "./zh/frame.js";
 import glossary from "./zh/glossary.js";
 import info from "./zh/info.js";
@@ -10,4 +11,4 @@ import pictures from "./zh/pictures.js";
 import tour from "./zh/tour.js";
 import tryIt from "./zh/try.js";
 
-export default { ...frame, ...figures, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...tour, ...tryIt };
+export default { ...frame, ...figures, ...forecast, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...tour, ...tryIt };

@@ -7,7 +7,7 @@ import { PRESETS, presetById, textOf } from "../presets.js";
 import { primaryServer, warmth } from "../selectors.js";
 import { language, t, verdictWords } from "../words.js";
 
-/** Answers {view, show}. */
+/** Answers {view, draft, show}. */
 export function createTry({ composer, getState }) {
   const system = byId("system-prompt");
   const question = byId("question");
@@ -60,9 +60,15 @@ export function createTry({ composer, getState }) {
     setText(buttons[2], t("try.send-all", { n: questions.length }));
   }
 
+  /** What the form would send now. */
+  function draft(state) {
+    const model = primaryServer(state)?.models[0] ?? null;
+    return { model, system: system.value, question: question.value, cold: cold.checked, tools: chosen.tools ?? null, bare: chosen.bare ?? false };
+  }
+
   function send(texts, turns = false) {
-    const model = primaryServer(getState())?.models[0] ?? null;
-    composer.start({ model, system: system.value, questions: texts, cold: cold.checked, turns, tools: chosen.tools ?? null, bare: chosen.bare });
+    const { question: _, ...form } = draft(getState());
+    composer.start({ ...form, questions: texts, turns });
   }
 
   const drawOutcome = createOutcome();
@@ -86,6 +92,7 @@ export function createTry({ composer, getState }) {
 
   return {
     view,
+    draft,
     /** Puts a prompt into the form, as if it had been typed. */
     show(prompt) {
       system.value = prompt.system;
