@@ -3,7 +3,8 @@
 For states of the page that the real demo can't be brought into: a dead server, markup in names, a lost link.
 `python -m tests.browser.fake_dashboard PORT` runs it alone. POST /test/events publishes a JSON list of
 {type, data, server?, rank?}; POST /test/cut ends every live connection and refuses new ones until POST /test/restore;
-POST /test/sample adds a reading of the counters.
+POST /test/sample adds a reading of the counters; POST /test/report sets what the doctor answers; GET /test/marks counts
+how often the mark was moved.
 """
 
 import asyncio
@@ -59,6 +60,8 @@ class Fake:
             )
         )  # fmt: skip
         self.scenario: dict[str, Any] | None = None
+        self.report: dict[str, Any] = {"status": "ok", "servers": []}
+        self.marks = 0
 
     def publish(self, kind: str, data: dict[str, Any], server: str | None = SERVER, rank: int | None = 0) -> None:
         """Sends one event to every browser."""
@@ -250,6 +253,23 @@ def build(fake: Fake) -> Starlette:
             queue.put_nowait(None)
         return Response(status_code=204)
 
+    async def doctor(request: Request) -> Response:
+        return JSONResponse(fake.report)
+
+    async def fit(request: Request) -> Response:
+        return JSONResponse({"samples": [], "fit": None, "missing": "A fit needs 8 requests that didn't wait."})
+
+    async def set_report(request: Request) -> Response:
+        fake.report = await request.json()
+        return Response(status_code=204)
+
+    async def mark(request: Request) -> Response:
+        fake.marks += 1
+        return JSONResponse({"marked_ms": time.time() * 1000})
+
+    async def marks(request: Request) -> Response:
+        return JSONResponse(fake.marks)
+
     async def sample(request: Request) -> Response:
         fake.sample()
         return Response(status_code=204)
@@ -263,6 +283,11 @@ def build(fake: Fake) -> Starlette:
             Route("/v1/chat/completions", chat, methods=["POST"]),
             Route("/api/blocks/{hash}", block),
             Route("/api/requests/{id}/blocks/{index}", request_block),
+            Route("/api/doctor", doctor),
+            Route("/api/ttft_fit", fit),
+            Route("/api/mark", mark, methods=["POST"]),
+            Route("/test/report", set_report, methods=["POST"]),
+            Route("/test/marks", marks),
             Route("/test/events", publish, methods=["POST"]),
             Route("/healthz", healthy),
             Route("/test/cut", cut, methods=["POST"]),
