@@ -1,4 +1,4 @@
-/** Blocks that were evicted a moment ago, kept for as long as they fade. Time is an argument. */
+/** Blocks that were evicted a moment ago, kept for as long as they fade. Time is an argument, and may go back. */
 
 /** How long an evicted branch is still drawn. */
 export const FADE_MS = 9000;
@@ -20,7 +20,7 @@ export function createGhosts() {
       }
       before = blocks;
       for (const [hash, ghost] of ghosts) {
-        if (now - ghost.gone_ms > FADE_MS || blocks.has(hash) || ghosts.size > MAX_GHOSTS) ghosts.delete(hash);
+        if (now - ghost.gone_ms > FADE_MS || now < ghost.gone_ms || blocks.has(hash) || ghosts.size > MAX_GHOSTS) ghosts.delete(hash);
       }
     },
   };

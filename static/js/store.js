@@ -230,6 +230,7 @@ function addEffect(draft, owned, event, kind, hashes) {
   const effects = own(draft, owned, "effects");
   effects.push({
     number: draft.effectSeq,
+    at_ms: event.at_ms,
     kind,
     cache: cacheKey(event.server, event.rank),
     request: event.data.request ?? null,

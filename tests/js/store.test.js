@@ -88,7 +88,7 @@ test("a second copy is no birth, and the last copy's removal is an eviction", ()
   assert.equal(blocks(state).get(hash).copies, 1);
   state = reduce(state, like("blocks.removed", { hash: [hash], copies: [0] }));
   assert.equal(blocks(state).has(hash), false);
-  assert.deepEqual(state.effects.at(-1), { number: state.effectSeq, kind: "removed", cache: KEY, request: null, hashes: [hash] });
+  assert.deepEqual(state.effects.at(-1), { number: state.effectSeq, at_ms: golden("blocks.removed").at_ms, kind: "removed", cache: KEY, request: null, hashes: [hash] });
 });
 
 test("a reuse counts and pulses, of unknown blocks too", () => {

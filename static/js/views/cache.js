@@ -55,7 +55,7 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
     return setFocus({ hash, request: null, index: null, server: drawn.server, rank: block.rank ?? drawn.rank, state: null, x, y });
   }
 
-  function place(total, ui, width, height, now) {
+  function place(total, ui, width, height) {
     const least = (width * height) / LARGEST_CELL ** 2;
     const capacity = chooseCapacity(blocks.size, total, { current: placement.capacity, whole: ui.wholePool, least });
     grid = gridShape(Math.max(1, capacity), width, height);
@@ -64,7 +64,7 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
       overlay.forget();
     } else {
       const { gone } = updatePlacement(placement, blocks);
-      for (const { slot } of gone) overlay.evicted(slot, now);
+      for (const { hash, slot } of gone) overlay.evicted(slot, hash);
     }
     drawn.placedGeneration = drawn.generation;
   }
@@ -132,7 +132,7 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
       drawn.rank = server === null ? 0 : (cachesOf(state, server.id)[0]?.rank ?? 0);
       blocks = residentBlocks(state);
       const parts = pool(state);
-      place(parts.total, ui, width, height, now);
+      place(parts.total, ui, width, height);
       const { z, tally } = cells(state);
       drawPlot(z, width, height, getPalette());
       drawLegend(tally, parts);
@@ -147,8 +147,8 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
 
     const inkOf = (hash) => CELL_INKS[cellState(blocks.get(hash), holdersByHash(state), runningHashes(state))];
     const scene = { width, height, grid, placement, blocks, effects, inkOf, palette: getPalette(), focus: ui.focus, still: ui.still, now, picture: drawn.picture };
-    const busy = overlay.draw(scene);
-    return busy ? (ui.still ? 300 : 0) : wait;
+    overlay.draw(scene);
+    return effects.wait(now, ui) ?? wait;
   };
 }
 

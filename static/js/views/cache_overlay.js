@@ -1,7 +1,5 @@
 /** What moves in the cache picture: reuse, births, evictions and the ring of what is pointed at, as functions of time. */
 
-import { DURATION_MS, strength } from "../effects.js";
-
 /** Up to so many places, a line marks where a chain or a branch begins. */
 const MARKED = 8192;
 
@@ -9,7 +7,7 @@ export function createOverlay(canvas) {
   const context = canvas.getContext("2d");
   const marks = document.createElement("canvas");
   const ink = marks.getContext("2d");
-  /** Places that a block just left: slot to the time when. */
+  /** Places that a block just left: slot to its hash. */
   const ghosts = new Map();
   let drawn = {};
 
@@ -17,8 +15,8 @@ export function createOverlay(canvas) {
     ghosts.clear();
   }
 
-  function evicted(slot, now) {
-    ghosts.set(slot, now);
+  function evicted(slot, hash) {
+    ghosts.set(slot, hash);
   }
 
   /**
@@ -27,10 +25,10 @@ export function createOverlay(canvas) {
    */
   function draw(scene) {
     const { effects, focus, now } = scene;
-    for (const [slot, start] of ghosts) {
-      if (now - start > DURATION_MS.removed || scene.placement.hashAt[slot] !== null) ghosts.delete(slot);
+    const busy = effects.busy(now);
+    for (const [slot, hash] of ghosts) {
+      if (scene.placement.hashAt[slot] !== null || effects.at(hash, now)?.kind !== "removed") ghosts.delete(slot);
     }
-    const busy = effects.busy(now) || ghosts.size > 0;
     const anew = drawn.picture !== scene.picture;
     if (!busy && !drawn.busy && !anew && drawn.focus === focus) return false;
     drawn = { busy, focus, picture: scene.picture };
@@ -111,8 +109,8 @@ export function createOverlay(canvas) {
       }
     }
     context.fillStyle = palette.evicted;
-    for (const [slot, start] of ghosts) {
-      context.globalAlpha = still ? 0.8 : strength("removed", Math.max(0.001, (now - start) / DURATION_MS.removed));
+    for (const [slot, hash] of ghosts) {
+      context.globalAlpha = effects.at(hash, now, { still }).strength;
       context.fillRect(...boxOf(scene, slot));
     }
     context.globalAlpha = 1;

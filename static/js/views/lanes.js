@@ -187,6 +187,6 @@ export function createLanes({ shared, effects, getPalette, setFocus, onUnfold })
       }
     }
     drawn = { ...drawn, inputs, busy, focus: ui.focus, width };
-    return busy ? (ui.still ? 300 : 0) : null;
+    return effects.wait(now, ui);
   };
 }

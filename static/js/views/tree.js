@@ -117,7 +117,7 @@ export function createTree({ shared, effects, getPalette, setFocus, words, onZoo
     const wait = before.inputs && before.inputs[3] !== ui.zoom ? 0 : gate.wait(now);
     if (wait > 0) return wait;
     const begun = performance.now();
-    rebuild(state, ui, now, height);
+    rebuild(state, ui, effects.time(now), height);
     before.inputs = inputs;
     gate.drawn(now, performance.now() - begun);
     return ghosts.all.size > 0 ? INTERVAL_MS : null;
@@ -198,14 +198,14 @@ export function createTree({ shared, effects, getPalette, setFocus, words, onZoo
     const palette = getPalette();
     const width = axisWidth + Math.max(0, sizes.clientWidth - SIZE_ROOM * palette.scale);
     const focusRow = ui.focus?.hash ? rowOf(ui.focus.hash) : null;
-    const fading = ghosts.all.size > 0 ? Math.floor(now / INTERVAL_MS) : 0;
+    const fading = ghosts.all.size > 0 ? Math.floor(effects.time(now) / INTERVAL_MS) : 0;
     const inputs = [version, shared.axis, width, height, ui.paint, ui.words, words.version(), focusRow === null ? null : ui.focus.hash, fading, state.hello];
     const anew = !drawn.inputs || inputs.some((input, i) => input !== drawn.inputs[i]);
     const busy = effects.busy(now);
     if (!anew && !busy && !drawn.busy) return null;
     const lit = focusRow === null ? null : new Set(pathTo(focusRow.run));
     const scene = { axis: shared.axis, fitted, shown: rows, width, height, palette, holders: holdersByHash(state), lit, effects, now, still: ui.still };
-    if (anew) drawStill(state, ui, { ...scene, words: askWords(ui) });
+    if (anew) drawStill(state, ui, { ...scene, now: effects.time(now), words: askWords(ui) });
     const scale = window.devicePixelRatio || 1;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, canvas.width, canvas.height);
@@ -214,7 +214,7 @@ export function createTree({ shared, effects, getPalette, setFocus, words, onZoo
     if (busy) drawTreeEffects(context, scene, rowOf);
     if (focusRow !== null) drawTreeFocus(context, scene, focusRow);
     drawn = { inputs, busy };
-    return busy ? (ui.still ? 300 : 0) : null;
+    return effects.wait(now, ui);
   }
 
   return { prepare, draw };
