@@ -107,6 +107,8 @@ def open_page(chromium: Browser) -> Iterator[OpenPage]:
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(20_000)
+        # A hundred modules take their time on a machine that is busy with other tests.
+        page.set_default_navigation_timeout(60_000)
         watch(page)
         page.goto(url)
         page.locator("body[data-link=live]").wait_for()
