@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from . import __version__
-from .commands import demo, doctor, engine, serve
+from .commands import demo, doctor, engine, lint, serve
 from .commands.flags import PROGRAM, Command, Parser
 from .commands.secret_files import with_secret_files
 from .errors import PrefixScopeError
@@ -16,7 +16,7 @@ EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_BAD_CALL = 2
 
-_COMMANDS = (demo, serve, doctor, engine)
+_COMMANDS = (demo, serve, doctor, lint, engine)
 _DESCRIPTION = """\
 PrefixScope shows vLLM's prefix cache at work, live: which blocks each prompt reused, what that saved, and why it
 missed.
@@ -24,6 +24,7 @@ missed.
   no GPU, just look:        {program} demo
   before a vLLM server:     {program} serve --vllm http://127.0.0.1:8000
   what a server lacks:      {program} doctor http://127.0.0.1:8000
+  what breaks prefixes:     {program} lint requests.jsonl
   a stand-in for vLLM:      {program} engine --port 8000
 
 Point clients at the dashboard's own /v1 instead of the server's, and their requests appear on the page.
@@ -33,7 +34,7 @@ Point clients at the dashboard's own /v1 instead of the server's, and their requ
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit code: 0 done, 1 failed, 2 a call that can't be carried out as it stands.
 
-    The doctor's own: 0 all on, 1 something missing, 2 not reachable.
+    The doctor's own: 0 all on, 1 something missing, 2 not reachable; lint's: 0 nothing to fix, 1 something, 2 not read.
     """
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

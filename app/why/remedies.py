@@ -70,10 +70,10 @@ class Remedy:
     changes_zh: str
 
 
-def remedy(body: Body, breaker: Breaker, span: Span) -> Remedy | None:
+def remedy(body: Body, breaker: Breaker, span: Span, *, diff: bool = True) -> Remedy | None:
     """`body` without the breaker, whose span in it is `span`; None where no machine can do that, or nothing changes."""
     kind = REMEDY_OF.get(breaker.kind)
-    if kind is None:
+    if kind is None or (kind in ("move_behind", "remove_line") and breaker.place not in ("message", "prompt")):
         return None
     rewritten = copy.deepcopy(dict(body))
     if kind in ("move_behind", "remove_line"):
@@ -88,7 +88,8 @@ def remedy(body: Body, breaker: Breaker, span: Span) -> Remedy | None:
         _each_text(rewritten, _TEXT_CHANGES[kind])
     if rewritten == body and json.dumps(rewritten) == json.dumps(body):
         return None
-    return Remedy(kind, rewritten, _diff(pieces_of(body), pieces_of(rewritten)), *CHANGES[kind])
+    lines = _diff(pieces_of(body), pieces_of(rewritten)) if diff else []
+    return Remedy(kind, rewritten, lines, *CHANGES[kind])
 
 
 def _sorted_keys(value: Any) -> Any:
