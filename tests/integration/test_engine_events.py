@@ -171,6 +171,7 @@ async def test_replay_survives_nonsense_and_clients_that_leave() -> None:
 async def test_a_replay_longer_than_any_socket_queue() -> None:
     publisher = EventPublisher("t", buffer_batches=5000)
     _, endpoint = publisher.open("127.0.0.1", 0, 0)
+    assert endpoint
     serving = asyncio.create_task(publisher.serve_replay())
     try:
         payload = msgspec.msgpack.encode([1.0, [], 0])
@@ -190,6 +191,7 @@ async def test_a_replay_longer_than_any_socket_queue() -> None:
 async def test_what_is_kept_is_bounded_in_bytes_too() -> None:
     publisher = EventPublisher("t", buffer_bytes=1000)
     _, endpoint = publisher.open("127.0.0.1", 0, 0)
+    assert endpoint
     serving = asyncio.create_task(publisher.serve_replay())
     try:
         for _ in range(50):
