@@ -31,6 +31,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from app import events as e
 from app.ids import Rank, RequestId, ServerId
 
+from . import fake_why
+
 ROOT = Path(__file__).parent.parent.parent
 SERVER = ServerId("http://127.0.0.1:8000")
 BLOCK = 16
@@ -109,9 +111,8 @@ class Fake:
         self.points = [*self.points[-300:], {**asdict(e.MetricsPoint(at_ms=0)), **point}]
         self.publish("metrics.sampled", {"point": self.points[-1], "engines": {}})
 
-    def chat(self, body: dict[str, Any], origin: str) -> tuple[str, AsyncIterator[str]]:
-        """A request's id and its stream."""
-        self.asked += 1
+    def look_up(self, body: dict[str, Any]) -> tuple[list[str], list[str], int]:
+        """Of a chat's body: its tokens, its full blocks' hashes, how many of those are reused."""
         text = "".join(f"<{m['role']}>{m['content']}" for m in body["messages"])
         salt = body.get("cache_salt", "")
         tokens = [text[i : i + 3] for i in range(0, len(text), 3)]
@@ -124,6 +125,13 @@ class Fake:
         reused = 0
         while reused < reusable and hashes[reused] in self.blocks:
             reused += 1
+        return tokens, hashes, reused
+
+    def chat(self, body: dict[str, Any], origin: str) -> tuple[str, AsyncIterator[str]]:
+        """A request's id and its stream."""
+        self.asked += 1
+        tokens, hashes, reused = self.look_up(body)
+        reusable, salt = (len(tokens) - 1) // BLOCK, body.get("cache_salt")
         record = asdict(
             e.RequestRecord(
                 id=RequestId(f"r-{self.asked}"), server=SERVER, rank=None, model=body.get("model"),
@@ -285,6 +293,7 @@ def build(fake: Fake) -> Starlette:
             Route("/api/requests/{id}/blocks/{index}", request_block),
             Route("/api/doctor", doctor),
             Route("/api/ttft_fit", fit),
+            *fake_why.routes(fake.look_up, BLOCK),
             Route("/api/mark", mark, methods=["POST"]),
             Route("/test/report", set_report, methods=["POST"]),
             Route("/test/marks", marks),
