@@ -78,7 +78,7 @@ class KvBatch:
     published_s: float | None = None
     """The server's own clock when it published, in seconds of the epoch; None where it isn't known."""
     part: int = 0
-    """Large messages are handed on in several batches of one `seq`, so that none holds the event loop: which this is."""
+    """Which of several batches of one `seq` this is: large messages come in parts, lest one holds the event loop."""
     more: bool = False
     """Another part of the message follows."""
 
@@ -321,11 +321,13 @@ class RequestPromptTokens:
 
 @dataclass(frozen=True, slots=True)
 class RequestOutputTokens:
-    """Token ids of the answer so far, in full (only where the response carries them, and `sequences` is 1)."""
+    """Token ids of the answer that came since they were last told (where the response carries them, and `sequences` is
+    1). `start` is the place of the first of them in the answer: 0 tells the answer anew."""
 
     request: RequestId
     token_ids: tuple[int, ...]
     at_s: float
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ def _hit(
         params["reference_id"] = reference.id
     if request.reference_ttft_ms is not None:
         params["reference_ttft_ms"] = round(request.reference_ttft_ms, 3)
-    params |= savings(request, server, requests)
+    params |= savings(request, server)
     reused, reusable = params.get("reused_blocks"), params.get("reusable_blocks")
     if not isinstance(reused, int) or not isinstance(reusable, int):
         return Cause("reused", params)

@@ -104,7 +104,7 @@ class Ledger:
             server.measure(at_s)
             look_for_shared_prefix(server, self._state.requests, at_s)
             self._state.show_server(server, at_s, counters=True)
-            self._state.show_rates(server, at_s)
+            self._state.show_rates(server, at_s, at_once=True)
         return self._state.take()
 
     def mark(self, server: ServerId, at_s: float) -> None:
@@ -193,7 +193,7 @@ class Ledger:
             # Sleep empties the cache, and the event that says so comes after the next one that it computes.
             self._kv.told_to_empty(CacheReset(server.id, sampled.at_s))
         state.emit(MetricsSampledEvent(point, engines), sampled.at_s, server.id, basis="counter")
-        state.show_rates(server, sampled.at_s)
+        state.show_rates(server, sampled.at_s, at_once=True)
         state.show_server(server, sampled.at_s, counters=False)
 
     def _metrics_failed(self, failed: MetricsFailed) -> None:

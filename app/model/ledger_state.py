@@ -25,6 +25,8 @@ from .request_records import block_table, request_record
 from .requests import Request
 from .servers import ServerBook
 
+RATES_EVERY_S = 0.1
+
 
 class LedgerState:
     """One instance a ledger. `wall_offset_ms` turns `at_s` of the dashboard's clock into milliseconds of the epoch."""
@@ -83,13 +85,15 @@ class LedgerState:
             server.shown = record
             self.emit(ServerChanged(record), at_s, server.id)
 
-    def show_rates(self, server: ServerBook, at_s: float) -> None:
-        """Emits `hit_rate.updated` where a reading changed."""
+    def show_rates(self, server: ServerBook, at_s: float, *, at_once: bool = False) -> None:
+        """Emits `hit_rate.updated` where a reading changed; without `at_once`, not before `RATES_EVERY_S` are over:
+        requests end by the hundred, and `tick` comes."""
+        if not at_once and 0 <= at_s - server.shown_rates_s < RATES_EVERY_S:
+            return
         rates = server.rates.readings(at_s, self.wall_offset_ms)
-        quiet = not any(request.sent.server == server.id for request in self.requests.running())
-        differences = find_differences(rates, server.circumstances(quiet=quiet))
+        differences = find_differences(rates, server.circumstances(quiet=not self.requests.is_busy(server.id)))
         if rates != server.shown_rates or differences != server.shown_differences:
-            server.shown_rates, server.shown_differences = rates, differences
+            server.shown_rates, server.shown_differences, server.shown_rates_s = rates, differences, at_s
             self.emit(HitRateUpdated(rates, differences), at_s, server.id)
 
 

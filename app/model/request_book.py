@@ -1,8 +1,9 @@
 """The requests that are kept, bounded. Imports only `ids`, `observations` and its own package."""
 
+from collections import Counter
 from collections.abc import Iterator
 
-from ..ids import RequestId
+from ..ids import RequestId, ServerId
 from ..observations import RequestStarted
 from .requests import IllegalStep, Request
 
@@ -16,6 +17,9 @@ class RequestBook:
         self._by_serial: dict[int, Request] = {}
         self._next_serial = 0
         self._running: dict[RequestId, Request] = {}
+        self._running_at: Counter[ServerId] = Counter()
+        self._alone: dict[ServerId, Request] = {}
+        """By server: a request that waits for its first token, alone until now."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -27,6 +31,13 @@ class RequestBook:
         request = Request(self._next_serial, sent)
         self._next_serial += 1
         self._kept[request.id] = self._by_serial[request.serial] = self._running[request.id] = request
+        if (accompanied := self._alone.pop(sent.server, None)) is not None:
+            accompanied.alone = False
+        if self.is_busy(sent.server):
+            request.alone = False
+        else:
+            self._alone[sent.server] = request
+        self._running_at[sent.server] += 1
         return request, self._overflow()
 
     def get(self, request_id: RequestId) -> Request | None:
@@ -37,9 +48,20 @@ class RequestBook:
         """The request, where it is kept."""
         return self._by_serial.get(serial)
 
+    def answered(self, request: Request) -> None:
+        """Its first token came: whether it was alone until then is settled."""
+        if self._alone.get(request.sent.server) is request:
+            del self._alone[request.sent.server]
+
     def end(self, request: Request) -> None:
         """Takes a request out of the running ones."""
-        self._running.pop(request.id, None)
+        if self._running.pop(request.id, None) is not None:
+            self._running_at[request.sent.server] -= 1
+            self.answered(request)
+
+    def is_busy(self, server: ServerId) -> bool:
+        """Whether a request to this server hasn't ended."""
+        return self._running_at[server] > 0
 
     def running(self) -> list[Request]:
         """Requests that haven't ended, in order of arrival."""

@@ -34,7 +34,6 @@ from .ledger_state import LedgerState
 from .rank_book import RankBook
 from .request_records import block_table
 from .requests import IllegalStep, Request, Step
-from .savings import ran_alone
 from .server_notices import LATENCY_RATIO
 from .servers import ServerBook
 from .verdict import word
@@ -86,6 +85,7 @@ class RequestLedger:
         if request.first_s is not None:
             return
         request.first_s = first.at_s
+        self._state.requests.answered(request)
         self._forecast(request)
         state = self._state
         sent = request.sent
@@ -116,11 +116,12 @@ class RequestLedger:
             return
         size, prompt = request.block_size, request.tokens_length
         before = len(request.output) // TOKEN_BYTES if request.output else 0
-        request.output = pack_tokens(observed.token_ids)
+        request.add_output(observed.start, pack_tokens(observed.token_ids))
+        after = len(request.output) // TOKEN_BYTES if request.output else 0
         if not size or prompt is None or request.sent.sequences != 1:
             return
         # Only a block that becomes full can be found.
-        if (prompt + max(len(observed.token_ids) - 1, 0)) // size == (prompt + max(before - 1, 0)) // size:
+        if (prompt + max(after - 1, 0)) // size == (prompt + max(before - 1, 0)) // size:
             return
         if self._state.joiner.follow(request, self._state.server_of(request)):
             self._show_table(request, observed.at_s)
@@ -176,7 +177,7 @@ class RequestLedger:
         state.emit(finished, at_s, request.sent.server, request.rank)
         self._count(request, server, at_s, explained=explained)
         if not request.sent.skips_cache_read:
-            server.ttft.take(request, alone=ran_alone(request, state.requests))
+            server.ttft.take(request, alone=request.alone)
         self._late.append((at_s, request))
         self._owe(request, server, at_s)
 

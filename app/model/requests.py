@@ -11,6 +11,7 @@ from ..errors import PrefixScopeError
 from ..events import Basis, BlockTable, Verdict
 from ..ids import BlockHash, Rank, RequestId
 from ..observations import ExtraKeys, RequestEnded, RequestEngineTimes, RequestStarted
+from .block_keys import TOKEN_BYTES
 from .prefix_match import PromptKeys, cacheable_tokens
 
 State = Literal["started", "head", "first_token", "ended"]
@@ -57,7 +58,8 @@ class Request:
     rank_sure: bool = False
     """The rank was read from its own blocks, not only taken because there was no other."""
     prompt: PromptKeys | None = None
-    output: bytes | None = None
+    output: bytearray | None = None
+    """Packed ids of the answer's tokens, as far as they are known."""
     block_size: int | None = None
     head_s: float | None = None
     first_s: float | None = None
@@ -82,6 +84,8 @@ class Request:
     predicted: int | None = None
     predicted_sure: bool = False
     """Nothing is missing from the history that the forecast was made from."""
+    alone: bool = True
+    """No other request through the dashboard ran on its server between its send and its first token."""
     matched_blocks: int = 0
     """Resident blocks that the forecast found, from the first on."""
     hashes: list[BlockHash] = field(default_factory=list)
@@ -162,6 +166,16 @@ class Request:
             expected = ", ".join(allowed for state, allowed in STEPS if state == self.state)
             raise IllegalStep(f"request {self.id}: expected {expected} after {self.state}, got {step}")
         self.state = following
+
+    def add_output(self, start: int, packed: bytes | None) -> None:
+        """Ids of the answer's tokens from place `start` on. Where some before them are missing, or one is none, no
+        more is known of them."""
+        if start == 0:
+            self.output = bytearray()
+        if self.output is not None and packed is not None and len(self.output) == start * TOKEN_BYTES:
+            self.output += packed
+        else:
+            self.output = None
 
     def cached(self) -> tuple[int, Basis] | None:
         """Prompt tokens taken from the cache and who says so: usage, else the engine's report, else what follows

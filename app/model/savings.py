@@ -1,6 +1,5 @@
 """What a hit saved, and why it may not be felt. Imports only its own package."""
 
-from .request_book import RequestBook
 from .requests import Request
 from .servers import ServerBook
 from .words import Params
@@ -11,10 +10,9 @@ QUEUE_RATIO = 0.3
 """Share of the first-token time spent waiting, from which the wait explains it."""
 TINY_RATIO = 0.1
 """Share of a prompt that was reused, or of a time that was saved, below which nobody feels it."""
-SEARCHED_REQUESTS = 256
 
 
-def savings(request: Request, server: ServerBook, requests: RequestBook) -> Params:
+def savings(request: Request, server: ServerBook) -> Params:
     """Params of a hit: what it saved by the server's own samples (only where there are enough), the server's own time
     where the clocks differ much, and what explains a hit that wasn't faster."""
     params: Params = {}
@@ -27,7 +25,7 @@ def savings(request: Request, server: ServerBook, requests: RequestBook) -> Para
     saved_ms = _saved(request, server, cached[0], params)
     reference_ms = request.reference_ttft_ms
     if reference_ms is not None and ttft_ms >= reference_ms * (1 - TINY_RATIO):
-        reason = _not_faster(request, requests, ttft_ms, cached[0])
+        reason = _not_faster(request, ttft_ms, cached[0])
         if reason is not None:
             params["not_faster"] = reason
             if reason == "queue" and request.times is not None:
@@ -49,14 +47,14 @@ def _saved(request: Request, server: ServerBook, cached: int, params: Params) ->
     return about
 
 
-def _not_faster(request: Request, requests: RequestBook, ttft_ms: float, cached: int) -> str | None:
+def _not_faster(request: Request, ttft_ms: float, cached: int) -> str | None:
     queue_ms = request.times.queue_ms if request.times else None
     if queue_ms is not None and queue_ms >= QUEUE_RATIO * ttft_ms:
         return "queue"
     prompt = request.prompt_tokens
     if prompt is not None and cached < TINY_RATIO * prompt:
         return "tiny"
-    return None if ran_alone(request, requests) else "busy"
+    return None if request.alone else "busy"
 
 
 def _decode_share(request: Request, ttft_ms: float, saved_ms: float | None, params: Params) -> None:
@@ -66,16 +64,3 @@ def _decode_share(request: Request, ttft_ms: float, saved_ms: float | None, para
     whole_ms = (request.ended.at_s - request.sent.at_s) * 1000
     if whole_ms > ttft_ms and saved_ms < TINY_RATIO * (whole_ms + saved_ms):
         params["decode_share"] = round((whole_ms - ttft_ms) / whole_ms, 3)
-
-
-def ran_alone(request: Request, requests: RequestBook) -> bool:
-    """Whether no other request through the dashboard ran on its server until its first token came."""
-    first_s = request.first_s if request.first_s is not None else request.sent.at_s
-    for searched, other in enumerate(requests.newest_first()):
-        if searched >= SEARCHED_REQUESTS:
-            break
-        if other is request or other.sent.server != request.sent.server or other.sent.at_s > first_s:
-            continue
-        if other.running or (other.ended is not None and other.ended.at_s > request.sent.at_s):
-            return False
-    return True

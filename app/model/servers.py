@@ -41,6 +41,7 @@ class ServerBook:
         """Running requests that don't look their prompt up."""
         self.shown: ServerRecord | None = None
         self.shown_rates: tuple[RateReading, ...] = ()
+        self.shown_rates_s = -1e9
         self.shown_differences: tuple[ReadingsDifference, ...] = ()
         self.sampled_s: float | None = None
         self.computed_since_events = 0.0

@@ -73,6 +73,7 @@ class ResponseTap:
         self._usage: Usage | None = None
         self._times: EngineTimes | None = None
         self._output: list[int] = []
+        """Ids of the answer that weren't told yet."""
         self._told_output = 0
         self._next_output_s = 0.0
         self._marks = 0
@@ -248,9 +249,10 @@ class ResponseTap:
             self._output += said.token_ids
 
     def _tell_output(self, at_s: float) -> None:
-        if len(self._output) > self._told_output:
-            self._told_output = len(self._output)
-            self._emit(RequestOutputTokens(self._request, tuple(self._output), at_s))
+        if self._output:
+            self._emit(RequestOutputTokens(self._request, tuple(self._output), at_s, self._told_output))
+            self._told_output += len(self._output)
+            self._output.clear()
 
     def _give_up(self, why: str, at_s: float) -> None:
         self._given_up = True

@@ -332,7 +332,7 @@ async def test_engine_times_token_ids_and_prompt_come_from_the_response() -> Non
         await r.fetch(BODY[:-1] + b',"return_token_ids":true}')
         await r.ended()
         assert [(p.token_ids, p.source) for p in r.all(RequestPromptTokens)] == [((1, 2, 3), "response")]
-        assert r.all(RequestOutputTokens)[-1].token_ids == (7, 8)
+        assert [(o.start, o.token_ids) for o in r.all(RequestOutputTokens)] == [(0, (7,)), (1, (8,))]
         (times,) = r.all(RequestEngineTimes)
         assert (times.ttft_ms, times.queue_ms, times.generation_ms) == (7, 0.5, None)
         (usage,) = r.all(RequestUsage)

@@ -102,7 +102,7 @@ def test_generated_tokens_fill_blocks_too() -> None:
     scene.apply(RequestOutputTokens(request, (50, 51), scene.now))
     scene.kv(stored(3, parent=2, tokens=(8, 50, 51, 52)))
     scene.now += 1
-    scene.apply(RequestOutputTokens(request, (50, 51, 52, 53), scene.now))
+    scene.apply(RequestOutputTokens(request, (52, 53), scene.now, start=2))
     assert scene.states("r") == "rrd"
     record = scene.end("r", 9, cached=8, completion=4)
     assert scene.states("r") == "rrd"
@@ -296,3 +296,19 @@ def test_what_the_dashboard_itself_says_of_a_failure_is_told() -> None:
         RequestEnded(request, "server_gone", 2.0, None, "Connection refused"),
     )
     assert scene.record("r").error == "Connection refused"
+
+
+def test_hit_rates_of_many_requests_go_out_ten_times_a_second_and_the_last_with_the_tick() -> None:
+    scene = Scene()
+    scene.kv(stored(1, 2))
+    heard = 0
+    for number in range(50):
+        scene.now -= 0.09  # Of the tenth of a second between two sends.
+        scene.send(str(number), PROMPT)
+        scene.answer(str(number), 0.001)
+        scene.out.clear()
+        scene.end(str(number), 9, cached=8)
+        heard += sum(isinstance(outgoing.event, HitRateUpdated) for outgoing in scene.out)
+    assert 2 <= heard <= 10
+    last = [event for event in scene.tick(scene.now) if isinstance(event, HitRateUpdated)]
+    assert {reading.requests for reading in last[-1].rates if reading.window == "since_mark"} == {50}

@@ -60,6 +60,4 @@ def test_three_wrong_in_a_row_say_so_until_one_is_right() -> None:
     assert messages[2] is not None
     assert [score is not None and score.banner for score in scores] == [False, False, True, False]
     assert "96 cached tokens expected, 0 reported" in messages[2]
-    assert scores[-1] == ForecastScore(
-        4, 1, 0, dropped_blocks=0, unit_tokens=32, last_drift_tokens=0, drift_tokens=281
-    )
+    assert scores[-1] == ForecastScore(4, 1, 0, dropped_blocks=0, unit_tokens=32, last_drift_tokens=0, drift_tokens=281)

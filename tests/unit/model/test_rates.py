@@ -1,8 +1,8 @@
 import pytest
 
 from app.events import RateReading
-from app.model.rates import CounterPair, CounterStep, ServerRates
 from app.model.metrics_points import pooled
+from app.model.rates import CounterPair, CounterStep, ServerRates
 from app.observations import EngineSample
 
 

@@ -173,3 +173,33 @@ def test_an_id_starts_once() -> None:
     book.start(sent("r-1"))
     with pytest.raises(IllegalStep, match="started twice"):
         book.start(sent("r-1"))
+
+
+def test_a_request_is_alone_where_no_other_ran_until_its_first_token() -> None:
+    book = RequestBook(10)
+    first, _ = book.start(sent("first"))
+    book.answered(first)
+    second, _ = book.start(sent("second"))
+    assert (first.alone, second.alone, book.is_busy(SERVER)) == (True, False, True)
+    book.end(first)
+    book.end(second)
+    assert not book.is_busy(SERVER)
+    third, _ = book.start(sent("third"))
+    fourth, _ = book.start(sent("fourth"))
+    assert (third.alone, fourth.alone) == (False, False)
+    book.end(third)
+    book.end(third)
+    book.end(fourth)
+    assert not book.is_busy(SERVER)
+    other = book.start(RequestStarted(ServerId("http://other"), RequestId("o"), "/v1/completions", "client", 1.0))[0]
+    assert book.start(sent("last"))[0].alone
+    assert other.alone
+
+
+def test_output_ids_go_on_where_they_ended_and_gaps_are_no_guess() -> None:
+    made = request()
+    known = []
+    for start, packed in ((0, b"aaaabbbb"), (2, b"cccc"), (4, b"eeee"), (5, b"ffff"), (0, b"gggg"), (1, None)):
+        made.add_output(start, packed)
+        known.append(made.output and bytes(made.output))
+    assert known == [b"aaaabbbb", b"aaaabbbbcccc", None, None, b"gggg", None]
