@@ -16,7 +16,7 @@ from .runtime import Runtime
 from .scenario import Scenario
 from .settings import Settings
 from .sources.clock import Clock
-from .web import api, assets, health, live, login, metrics, pages, servers_api, why_api
+from .web import api, assets, health, lint_api, live, login, metrics, pages, servers_api, why_api
 from .web.access import Access, refuse_to_be_open
 from .web.answers import add_error_handlers, json_answer
 from .web.guard import Guard
@@ -138,7 +138,7 @@ def create_app(settings: Settings, *, demo: bool = False, clock: Clock | None = 
     site.state.access = access
     site.state.plotly = assets.PlotlyBundle()
     add_error_handlers(site)
-    for part in (pages, live, api, servers_api, why_api, health, metrics, login, assets):
+    for part in (pages, live, api, servers_api, why_api, lint_api, health, metrics, login, assets):
         site.include_router(part.router)
     site.mount("/static", assets.OwnFiles(directory=assets.STATIC_DIR), name="static")
     guarded_proxy, guarded_site = (

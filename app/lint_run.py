@@ -20,37 +20,18 @@ from .sources.http_reading import read_http
 from .sources.tokenizer import TokenizerClient
 from .targets import targets_of
 from .why.lint import LintReport, Progress, Tokenise, Tokens, lint
+from .why.request_lines import NO_REQUESTS, read_requests
 from .why.request_text import Body
 from .wire.exposition import read_page
 from .wire.tokenize_call import CHAT_PATH, COMPLETIONS_PATH
 
-NO_REQUESTS = "no line of the file is a request"
 DEFAULT_BLOCK_SIZE = RTX3090_QWEN25_7B_BF16.block_size
 DEFAULT_BLOCKS = RTX3090_QWEN25_7B_BF16.num_gpu_blocks
 EMBEDDED_TOKENIZER = "the embedded engine's (Qwen2.5)"
 TIMEOUT_S = 10.0
+__all__ = ["NO_REQUESTS", "LintResult", "lint_file", "read_requests"]
 MAX_METRICS_BYTES = 16 * 1024 * 1024
 REPORT_EVERY = 50
-
-
-def read_requests(lines: bytes) -> tuple[list[Body], list[tuple[int, str]]]:
-    """(requests, (line, what is wrong with it) of each line that is none); empty lines count for neither."""
-    requests: list[Body] = []
-    unreadable: list[tuple[int, str]] = []
-    for number, line in enumerate(lines.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            unreadable.append((number, str(error)[:120]))
-            continue
-        body = value.get("body", value) if isinstance(value, dict) else value
-        if isinstance(body, dict) and (isinstance(body.get("messages"), list) or "prompt" in body):
-            requests.append(body)
-        else:
-            unreadable.append((number, "it has neither messages nor a prompt"))
-    return requests, unreadable
 
 
 class Server(NamedTuple):

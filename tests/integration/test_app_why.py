@@ -126,6 +126,20 @@ async def test_fix_and_resend_reuses_what_was_lost(app: Dashboard) -> None:
     assert fixed[1]["cached_tokens"] > fixed[1]["prompt_tokens"] * 0.8
 
 
+async def test_the_prompt_doctor_streams_its_progress_and_then_its_report(app: Dashboard) -> None:
+    rules = f"{uuid.uuid4()} rules.\n" + "Answer briefly, and never guess anything.\n" * 30
+    lines = [json.dumps(chat_body(MODEL, f"Question {n}?", f"Now: 10:15:{n:02d}\n{rules}")) for n in range(5)]
+    answer = await app.http.post("/api/lint", content="\n".join([*lines, "{"]).encode())
+    told = [json.loads(line) for line in answer.text.splitlines()]
+    assert {line["stage"] for line in told[:-1]} >= {"tokenise", "compare"}
+    report = told[-1]["report"]
+    assert (report["requests"], report["block_size"], report["num_gpu_blocks"]) == (5, 16, 20000)
+    assert report["breakers"][0]["kind"] == "clock_time"
+    assert report["unreadable_lines"][0][0] == 6
+    nothing = await app.http.post("/api/lint", content=b"{}")
+    assert (nothing.status_code, nothing.json()["error"]["code"]) == (400, "bad_request")
+
+
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"requests": [{}]}', b'{"requests": [1, 2]}'])
 async def test_requests_that_cannot_be_examined_say_why(app: Dashboard, body: bytes) -> None:
     answer = await app.http.post("/api/remedy", content=body)
