@@ -12,6 +12,7 @@ import { decodeMessage } from "./protocol.js";
 import { remembered } from "./remembered.js";
 import { createSharedAxis } from "./shared_axis.js";
 import { createStore } from "./store.js";
+import { createTimeMachine } from "./time_machine.js";
 import { createTour } from "./tour.js";
 import { change, initialUi } from "./ui_state.js";
 import { createCache } from "./views/cache.js";
@@ -26,6 +27,7 @@ import { createNotices } from "./views/notices.js";
 import { createNumbers } from "./views/numbers/numbers.js";
 import { createScenario } from "./views/scenario.js";
 import { createStrip } from "./views/strip.js";
+import { createTimelineView } from "./views/timeline.js";
 import { createTree } from "./views/tree.js";
 import { createTourBar } from "./views/tour.js";
 import { createTry } from "./views/try.js";
@@ -60,7 +62,22 @@ function start() {
     set({ paint: ui.paint + 1 });
   }
 
-  const composer = createComposer({ send: streamChat, onChange: (run) => set({ run }) });
+  const time = createTimeMachine({
+    store,
+    effects,
+    onChange: (replay) => set({ replay }),
+    invalidate: () => frame.invalidate(),
+  });
+  const { replay } = time;
+  const atNow = (act) => () => act(performance.now());
+
+  /** What is sent now is looked for in what happens now. */
+  function send(request) {
+    replay.live();
+    return streamChat(request);
+  }
+
+  const composer = createComposer({ send, onChange: (run) => set({ run }) });
   const loader = createCardLoader({
     load: (focus) => getJson(blockPath(focus)),
     onLoaded: () => frame.invalidate(),
@@ -84,7 +101,7 @@ function start() {
     onZoom: (zoom) => set({ zoom }),
     onWords: () => set({ words: !ui.words }),
   });
-  const focusOn = (selector) => () => document.querySelector(selector)?.focus();
+  const focusOn = (selector, options) => () => document.querySelector(selector)?.focus(options);
   const tryIt = createTry({ composer, getState: () => store.state });
   const asker = createAsker({
     ask: (body, signal) => postJson("api/forecast", body, { signal }),
@@ -94,7 +111,7 @@ function start() {
   const tour = createTour({
     composer,
     language,
-    send: streamChat,
+    send,
     show: tryIt.show,
     getState: () => store.state,
     onChange: (now) => set({ tour: now }),
@@ -113,6 +130,11 @@ function start() {
       unfold: () => set({ unfolded: !ui.unfolded }),
       all: () => set({ zoom: null }),
       glossary: glossary.toggle,
+      time: focusOn("#timeline-track", { preventScroll: true }),
+      pause: atNow(replay.toggle),
+      slower: atNow((now) => replay.faster(-1, now)),
+      faster: atNow((now) => replay.faster(1, now)),
+      live: replay.live,
       tourNext: tour.next,
       tourBack: tour.back,
       tourReset: tour.reset,
@@ -140,6 +162,7 @@ function start() {
     tree.draw,
     createCache({ ...common, onWhole: () => set({ wholePool: !ui.wholePool }) }),
     createCard({ loader }),
+    createTimelineView({ ...time, getPalette }),
     ...createNumbers({ set, getUi: () => ui, post, getJson }),
     ...createChartPanels({ getPalette, sight: createSight(() => frame.invalidate()), onFirstTokenBy: (ttftBy) => set({ ttftBy }) }),
   ];
@@ -148,19 +171,35 @@ function start() {
   const frame = createFrame({
     views,
     prepare(now) {
+      let state = store.state;
       try {
-        if (store.apply()) effects.take(store.state, now, { still: ui.still });
+        state = time.show(now, ui);
       } catch (error) {
-        console.error(error);
-        position.forget();
-        link.restart();
+        beginAnew(error);
       }
-      return { state: store.state, ui };
+      if (ui.replay !== replay.now) ui = change(ui, { replay: replay.now });
+      return { state, ui };
     },
     onError: (error) => console.error(error),
   });
 
-  const link = listen({ store, position, set, getUi: () => ui, invalidate: () => frame.invalidate() });
+  /** Events that can't be applied leave no picture to go on from; a fresh snapshot does. */
+  function beginAnew(error) {
+    console.error(error);
+    position.forget();
+    link.restart();
+  }
+
+  function take(event, text) {
+    try {
+      time.take(event, text, performance.now());
+    } catch (error) {
+      beginAnew(error);
+    }
+    frame.invalidate();
+  }
+
+  const link = listen({ take, position, set, getUi: () => ui });
   printInLight((printing) => {
     set({ printing });
     repaint();
@@ -174,8 +213,8 @@ function start() {
   frame.invalidate();
 }
 
-/** Feeds the store from the live socket. What can't be used is noted once a kind, and stops nothing. */
-function listen({ store, position, set, getUi, invalidate }) {
+/** Hands on what comes from the live socket. What can't be used is noted once a kind, and stops nothing. */
+function listen({ take, position, set, getUi }) {
   const noted = new Set();
   return connect({
     base: document.baseURI,
@@ -196,8 +235,7 @@ function listen({ store, position, set, getUi, invalidate }) {
       }
       if (event === null) return;
       position.follow(event);
-      store.push(event);
-      invalidate();
+      take(event, text);
     },
   });
 }

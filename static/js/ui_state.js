@@ -4,7 +4,9 @@
  */
 
 import { IDLE } from "./composer.js";
+import { LIVE } from "./replay.js";
 import { CLOSED } from "./tour.js";
+import { UNASKED } from "./why/asking.js";
 
 export function initialUi() {
   return {
@@ -16,6 +18,8 @@ export function initialUi() {
     /** While the page is printed: what is out of sight is drawn too. */
     printing: false,
     still: false,
+    /** Where on the timeline the page is. */
+    replay: LIVE,
     /** The block that is pointed at: {hash, request, index, server, rank, x, y} or null. */
     focus: null,
     /** The answer about it: {key, block, error} or null. */
@@ -34,6 +38,8 @@ export function initialUi() {
     fit: null,
     doctor: { phase: "idle", report: null, error: null },
     run: IDLE,
+    /** What is known of the prompt in the form before it is sent. */
+    forecast: UNASKED,
     tour: CLOSED,
   };
 }

@@ -8,7 +8,8 @@ import glossary from "./en/glossary.js";
 import info from "./en/info.js";
 import numbers from "./en/numbers.js";
 import pictures from "./en/pictures.js";
+import time from "./en/time.js";
 import tour from "./en/tour.js";
 import tryIt from "./en/try.js";
 
-export default { ...frame, ...figures, ...forecast, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...tour, ...tryIt };
+export default { ...frame, ...figures, ...forecast, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...time, ...tour, ...tryIt };
