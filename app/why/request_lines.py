@@ -1,4 +1,4 @@
-"""Requests from JSON lines: a chat request a line, or a line of a batch file with a "body". Imports only its package."""
+"""Requests from JSON lines: a chat request a line, or one of a batch file with a "body". Imports its package only."""
 
 import json
 
