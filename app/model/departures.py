@@ -67,8 +67,9 @@ def nearest_kept(request: Request, requests: RequestBook, prompt: PromptKeys) ->
 
 def shared_beyond(other: bytes, prompt: bytes, shared: int) -> int | None:
     """Tokens that two packed prompts share from the start; None where those aren't more than `shared`."""
-    head = (shared + 1) * TOKEN_BYTES
-    if len(other) < head or other[:head] != prompt[:head]:
+    last, head = shared * TOKEN_BYTES, (shared + 1) * TOKEN_BYTES
+    # Most prompts differ right there: the whole start is compared only where they don't.
+    if len(other) < head or other[last:head] != prompt[last:head] or not other.startswith(prompt[:head]):
         return None
     return common_tokens(other, prompt, shared + 1)
 
