@@ -2,7 +2,9 @@
 
 import asyncio
 import gzip
+import hashlib
 import os
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +20,9 @@ _ROOT = _PACKAGE if (_PACKAGE / "static").is_dir() else _PACKAGE.parent
 STATIC_DIR = _ROOT / "static"
 TEMPLATES_DIR = _ROOT / "templates"
 _PLOTLY_FILE = "package_data/plotly.min.js"
+_BUILD_PREFIX = "build-"
+_CLASSIC_SCRIPTS = frozenset({"js/theme.js"})
+"""Loaded before the page is drawn, and not as modules."""
 _FOREVER = "public, max-age=31536000, immutable"
 
 router = APIRouter()
@@ -65,13 +70,44 @@ async def plotly(request: Request) -> Response:
     return Response(plain, 200, headers, "text/javascript")
 
 
+@dataclass(frozen=True, slots=True)
+class Build:
+    """static/ as it is at the moment.
+
+    base_url: where it lies: the address changes with any file, so a browser may keep what is there for good.
+    modules: its ES modules by their path below base_url. A page that names them all loads them at once instead of
+    one layer of imports after the other.
+    """
+
+    base_url: str
+    modules: tuple[str, ...]
+
+
+def current_build() -> Build:
+    """Looks at the files anew (a millisecond), so that an edited checkout shows what it holds."""
+    digest, modules = hashlib.sha256(), []
+    for path in sorted(STATIC_DIR.rglob("*")):
+        if path.is_file():
+            name, state = path.relative_to(STATIC_DIR).as_posix(), path.stat()
+            digest.update(f"{name} {state.st_mtime_ns} {state.st_size}\n".encode())
+            if path.suffix == ".js" and name not in _CLASSIC_SCRIPTS:
+                modules.append(name)
+    return Build(f"static/{_BUILD_PREFIX}{digest.hexdigest()[:12]}", tuple(modules))
+
+
 class OwnFiles(StaticFiles):
-    """static/, with an ETag on each file and the duty to ask before using an old one."""
+    """static/: by its plain address with the duty to ask before using an old file, by a build's address for good."""
+
+    def get_path(self, scope: Scope) -> str:
+        """The file's path; a build's name before it is only an address."""
+        first, _, rest = super().get_path(scope).partition("/")
+        return rest if first.startswith(_BUILD_PREFIX) else super().get_path(scope)
 
     def file_response(
         self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
         """The file, or 304 where the browser has it."""
         response = super().file_response(full_path, stat_result, scope, status_code)
-        response.headers["cache-control"] = "no-cache"
+        for_good = f"/static/{_BUILD_PREFIX}" in scope["path"]
+        response.headers["cache-control"] = _FOREVER if for_good else "no-cache"
         return response

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from .. import __version__
 from ..events import PROTOCOL_VERSION
 from ..runtime import Runtime
-from .assets import TEMPLATES_DIR, plotly_url
+from .assets import TEMPLATES_DIR, Build, current_build, plotly_url
 from .state import runtime_of
 
 router = APIRouter()
@@ -23,10 +23,12 @@ _templates = Jinja2Templates(TEMPLATES_DIR)
 class IndexContext:
     """What templates/index.html may use.
 
-    version: of the dashboard. plotly_url, config_json: relative URL of Plotly; JSON text that is safe in a script tag.
+    version: of the dashboard. build: where its files lie. plotly_url, config_json: relative URL of Plotly; JSON text
+    that is safe in a script tag.
     """
 
     version: str
+    build: Build
     plotly_url: str
     config_json: Markup
 
@@ -34,7 +36,9 @@ class IndexContext:
 @router.api_route("/", methods=["GET", "HEAD"])
 async def index(request: Request) -> Response:
     """The dashboard."""
-    context = IndexContext(__version__, plotly_url(), json_for_script(page_config(runtime_of(request))))
+    context = IndexContext(
+        __version__, current_build(), plotly_url(), json_for_script(page_config(runtime_of(request)))
+    )
     answer = _templates.TemplateResponse(request, "index.html", asdict(context))
     answer.headers["cache-control"] = "no-cache"
     return answer

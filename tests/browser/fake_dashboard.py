@@ -204,6 +204,7 @@ def build(fake: Fake) -> Starlette:
         context = {
             "config_json": "{}",
             "version": "0.1.0",
+            "build": {"base_url": "static", "modules": []},
             "plotly_url": f"static/vendor/plotly.min.js?v={version('plotly')}",
         }
         return templates.TemplateResponse(request, "index.html", context, headers={"content-security-policy": CSP})

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from app import __version__
+from app.web.assets import STATIC_DIR
 from tests.processes import free_ports
 
 from .app_rig import Dashboard, dashboard
@@ -74,6 +75,21 @@ async def test_plotly_comes_compressed_and_is_kept_for_good(site: Dashboard) -> 
     assert "immutable" in response.headers["cache-control"]
     assert again.status_code == 304
     assert again.content == b""
+
+
+async def test_a_builds_files_are_kept_for_good_and_all_modules_are_named(site: Dashboard) -> None:
+    page = (await site.http.get("/")).text
+    named = re.findall(r'<link rel="modulepreload" href="(static/build-[0-9a-f]{12})/([^"]+)">', page)
+    assert {module for _, module in named} == {
+        path.relative_to(STATIC_DIR).as_posix() for path in STATIC_DIR.rglob("*.js") if path.name != "theme.js"
+    }
+    base_url = named[0][0]
+    assert f'<script type="module" src="{base_url}/js/main.js">' in page
+    kept = await site.http.get(f"/{base_url}/js/main.js")
+    assert kept.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert kept.text == (STATIC_DIR / "js/main.js").read_text()
+    assert (await site.http.get(f"/{base_url}/..%2f..%2fpyproject.toml")).status_code == 404
+    assert (await site.http.get("/static/js/main.js")).headers["cache-control"] == "no-cache"
 
 
 async def test_own_files_are_asked_for_again_but_not_sent_again(site: Dashboard) -> None:
