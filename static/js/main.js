@@ -26,6 +26,7 @@ import { createLanes } from "./views/lanes.js";
 import { createNotices } from "./views/notices.js";
 import { createNumbers } from "./views/numbers/numbers.js";
 import { createScenario } from "./views/scenario.js";
+import { createSteps } from "./views/steps.js";
 import { createStrip } from "./views/strip.js";
 import { createTimelineView } from "./views/timeline.js";
 import { createTree } from "./views/tree.js";
@@ -49,6 +50,8 @@ function start() {
     ui = change(ui, fields);
     document.body.dataset.link = ui.connection;
     frame.invalidate();
+  /** What the views drew last: of now, or of a moment of the past. */
+  let shownState = store.state;
   }
 
   function switchLanguage() {
@@ -85,7 +88,7 @@ function start() {
 
   function setFocus(focus) {
     if (focus === null && ui.focus === null) return;
-    loader.want(focus);
+    loader.want(focus?.quiet ? null : focus);
     set({ focus });
   }
 
@@ -112,6 +115,8 @@ function start() {
     composer,
     language,
     send,
+  const steps = createSteps({ getState: () => shownState, setFocus, invalidate: () => frame.invalidate() });
+  const chosenRequest = () => document.activeElement?.closest?.("[data-request]")?.dataset.request ?? ui.focus?.request ?? null;
     show: tryIt.show,
     getState: () => store.state,
     onChange: (now) => set({ tour: now }),
@@ -140,6 +145,7 @@ function start() {
       tourReset: tour.reset,
       theme: switchTheme,
       projector: switchProjector,
+      steps: () => steps.open(chosenRequest()),
       language: switchLanguage,
     },
   });
@@ -175,6 +181,7 @@ function start() {
       try {
         state = time.show(now, ui);
       } catch (error) {
+    steps.view,
         beginAnew(error);
       }
       if (ui.replay !== replay.now) ui = change(ui, { replay: replay.now });
@@ -191,6 +198,7 @@ function start() {
   }
 
   function take(event, text) {
+      shownState = state;
     try {
       time.take(event, text, performance.now());
     } catch (error) {

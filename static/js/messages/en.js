@@ -9,7 +9,8 @@ import info from "./en/info.js";
 import numbers from "./en/numbers.js";
 import pictures from "./en/pictures.js";
 import time from "./en/time.js";
+import steps from "./en/steps.js";
 import tour from "./en/tour.js";
 import tryIt from "./en/try.js";
 
-export default { ...frame, ...figures, ...forecast, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...time, ...tour, ...tryIt };
+export default { ...frame, ...figures, ...forecast, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...time, ...steps, ...tour, ...tryIt };

@@ -9,7 +9,8 @@ import info from "./zh/info.js";
 import numbers from "./zh/numbers.js";
 import pictures from "./zh/pictures.js";
 import time from "./zh/time.js";
+import steps from "./zh/steps.js";
 import tour from "./zh/tour.js";
 import tryIt from "./zh/try.js";
 
-export default { ...frame, ...figures, ...forecast, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...time, ...tour, ...tryIt };
+export default { ...frame, ...figures, ...forecast, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...time, ...steps, ...tour, ...tryIt };

@@ -47,8 +47,9 @@ export function createCard({ loader }) {
     const inputs = [focus, answer, state.requests, state.caches, ui.paint];
     if (inputs.every((input, i) => input === drawn[i])) return null;
     drawn = inputs;
-    setHidden(card, focus === null);
-    if (focus === null) return null;
+    const hidden = focus === null || focus.quiet === true;
+    setHidden(card, hidden);
+    if (hidden) return null;
     card.replaceChildren(...content(state, focus, answer));
     moveTo(card, focus);
     return null;

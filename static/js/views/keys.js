@@ -16,6 +16,7 @@ export const KEYS = [
   { key: "a", action: "all" },
   { key: "g", action: "glossary" },
   { key: "e", action: "time" },
+  { key: "s", action: "steps" },
   { key: "k", action: "pause" },
   { key: ",", action: "slower" },
   { key: ".", action: "faster" },
