@@ -16,9 +16,10 @@ from .runtime import Runtime
 from .scenario import Scenario
 from .settings import Settings
 from .sources.clock import Clock
-from .web import api, assets, health, lint_api, live, login, metrics, pages, servers_api, why_api
+from .web import api, health, lint_api, live, login, metrics, pages, servers_api, why_api
 from .web.access import Access, refuse_to_be_open
 from .web.answers import add_error_handlers, json_answer
+from .web.assets import STATIC_DIR, PageFiles
 from .web.guard import Guard
 from .web.origin import UnknownHost, is_known_host, known_hosts
 from .web.proxy import ProxyApp
@@ -129,18 +130,19 @@ def create_app(settings: Settings, *, demo: bool = False, clock: Clock | None = 
 
     @asynccontextmanager
     async def lifespan(site: FastAPI) -> AsyncIterator[None]:
-        site.state.plotly.start()
+        # Read and compressed before the first page asks for them.
+        await site.state.files.build()
         async with runtime.running():
             yield
 
     site = FastAPI(title="PrefixScope", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     site.state.runtime = runtime
     site.state.access = access
-    site.state.plotly = assets.PlotlyBundle()
+    site.state.files = PageFiles(STATIC_DIR)
     add_error_handlers(site)
-    for part in (pages, live, api, servers_api, why_api, lint_api, health, metrics, login, assets):
+    for part in (pages, live, api, servers_api, why_api, lint_api, health, metrics, login):
         site.include_router(part.router)
-    site.mount("/static", assets.OwnFiles(directory=assets.STATIC_DIR), name="static")
+    site.router.routes.append(site.state.files.route())
     guarded_proxy, guarded_site = (
         part if access.is_open else Guard(part, access, runtime.clock) for part in (proxy, KnownHosts(site, known))
     )

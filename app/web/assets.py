@@ -1,113 +1,116 @@
-"""The page's own files, and Plotly from its package: compressed once, off the event loop, and cached by browsers."""
+"""The page's files, from memory: each is read, hashed and compressed once, so that a page of many small modules costs
+little, and no build step is needed.
+
+A build's address names what its files hold, so browsers keep them for good; the plain address is asked for again.
+"""
 
 import asyncio
 import gzip
 import hashlib
-import os
+import mimetypes
 from dataclasses import dataclass
-from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 
-from fastapi import APIRouter, Request
-from fastapi.staticfiles import StaticFiles
+from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Scope
+from starlette.routing import Route
+
+from ..errors import NotFound
 
 _PACKAGE = Path(__file__).parent.parent
 # An installed wheel has the page inside the package; a checkout has it beside the package.
 _ROOT = _PACKAGE if (_PACKAGE / "static").is_dir() else _PACKAGE.parent
 STATIC_DIR = _ROOT / "static"
 TEMPLATES_DIR = _ROOT / "templates"
-_PLOTLY_FILE = "package_data/plotly.min.js"
+PLOTLY = "vendor/plotly-cartesian.min.js"
+"""Plotly's own bundle of the chart types that the page draws: a third of the whole, and as much sooner there."""
 _BUILD_PREFIX = "build-"
-_CLASSIC_SCRIPTS = frozenset({"js/theme.js"})
-"""Loaded before the page is drawn, and not as modules."""
+_CLASSIC_SCRIPTS = frozenset({"js/theme.js", PLOTLY})
+"""Not modules."""
 _FOREVER = "public, max-age=31536000, immutable"
-
-router = APIRouter()
-
-
-def plotly_url() -> str:
-    """Relative URL of Plotly's bundle; it names the release, so that a browser may keep it for good."""
-    return f"static/vendor/plotly.min.js?v={version('plotly')}"
-
-
-class PlotlyBundle:
-    """Plotly.js in both forms that a browser may ask for, read and compressed in a thread once the app starts."""
-
-    def __init__(self) -> None:
-        self.etag = f'"plotly-{version("plotly")}"'
-        self._forms: asyncio.Future[tuple[bytes, bytes]] | None = None
-
-    def start(self) -> None:
-        """Begins, so that the first page doesn't wait for it."""
-        if self._forms is None:
-            self._forms = asyncio.get_running_loop().run_in_executor(None, _read_and_compress)
-
-    async def forms(self) -> tuple[bytes, bytes]:
-        """(plain, gzip), once they are there."""
-        self.start()
-        assert self._forms is not None
-        return await asyncio.shield(self._forms)
-
-
-def _read_and_compress() -> tuple[bytes, bytes]:
-    plain = files("plotly").joinpath(_PLOTLY_FILE).read_bytes()
-    return plain, gzip.compress(plain, compresslevel=6, mtime=0)
-
-
-@router.api_route("/static/vendor/plotly.min.js", methods=["GET", "HEAD"])
-async def plotly(request: Request) -> Response:
-    """Plotly's bundle, of the release that the URL names."""
-    bundle: PlotlyBundle = request.app.state.plotly
-    headers = {"cache-control": _FOREVER, "etag": bundle.etag, "vary": "accept-encoding"}
-    if bundle.etag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
-    plain, compressed = await bundle.forms()
-    if "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(compressed, 200, {**headers, "content-encoding": "gzip"}, "text/javascript")
-    return Response(plain, 200, headers, "text/javascript")
+_NO_GAIN_BYTES = 512
+"""Below this, compression saves no packet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """static/ as it is at the moment.
+    """static/ as it is at the moment. URLs are relative, so that the page works under any path.
 
-    base_url: where it lies: the address changes with any file, so a browser may keep what is there for good.
+    base_url: where it lies; the address changes with any file.
+    plotly_url: Plotly's bundle in it.
     modules: its ES modules by their path below base_url. A page that names them all loads them at once instead of
     one layer of imports after the other.
     """
 
     base_url: str
+    plotly_url: str
     modules: tuple[str, ...]
 
 
-def current_build() -> Build:
-    """Looks at the files anew (a millisecond), so that an edited checkout shows what it holds."""
-    digest, modules = hashlib.sha256(), []
-    for path in sorted(STATIC_DIR.rglob("*")):
-        if path.is_file():
-            name, state = path.relative_to(STATIC_DIR).as_posix(), path.stat()
-            digest.update(f"{name} {state.st_mtime_ns} {state.st_size}\n".encode())
-            if path.suffix == ".js" and name not in _CLASSIC_SCRIPTS:
-                modules.append(name)
-    return Build(f"static/{_BUILD_PREFIX}{digest.hexdigest()[:12]}", tuple(modules))
+@dataclass(frozen=True, slots=True)
+class _File:
+    state: tuple[int, int]
+    content_type: str
+    plain: bytes
+    compressed: bytes | None
+    etag: str
 
 
-class OwnFiles(StaticFiles):
-    """static/: by its plain address with the duty to ask before using an old file, by a build's address for good."""
+class PageFiles:
+    """The files below a folder, kept in memory. A file that changes on the disk is read anew."""
 
-    def get_path(self, scope: Scope) -> str:
-        """The file's path; a build's name before it is only an address."""
-        first, _, rest = super().get_path(scope).partition("/")
-        return rest if first.startswith(_BUILD_PREFIX) else super().get_path(scope)
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, _File] = {}
 
-    def file_response(
-        self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
-    ) -> Response:
-        """The file, or 304 where the browser has it."""
-        response = super().file_response(full_path, stat_result, scope, status_code)
-        for_good = f"/static/{_BUILD_PREFIX}" in scope["path"]
-        response.headers["cache-control"] = _FOREVER if for_good else "no-cache"
-        return response
+    async def build(self) -> Build:
+        """Looks at the folder (a millisecond where nothing changed) and says what is there."""
+        await asyncio.to_thread(self._refresh)
+        digest = hashlib.sha256("".join(f"{name} {file.etag}\n" for name, file in self._files.items()).encode())
+        base_url = f"static/{_BUILD_PREFIX}{digest.hexdigest()[:12]}"
+        modules = tuple(name for name in self._files if name.endswith(".js") and name not in _CLASSIC_SCRIPTS)
+        return Build(base_url, f"{base_url}/{PLOTLY}", modules)
+
+    async def answer(self, request: Request) -> Response:
+        """A file, whole or compressed; 304 where the browser has it. Raises NotFound."""
+        path = request.path_params["path"]
+        first, _, rest = path.partition("/")
+        for_good = first.startswith(_BUILD_PREFIX)
+        if not for_good or not self._files:
+            await asyncio.to_thread(self._refresh)
+        file = self._files.get(rest if for_good else path)
+        if file is None:
+            raise NotFound(f"There is nothing at {request.url.path}.")
+        headers = {
+            "cache-control": _FOREVER if for_good else "no-cache",
+            "etag": file.etag,
+            "vary": "accept-encoding",
+            "content-type": file.content_type,
+        }
+        if file.etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        if file.compressed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(file.compressed, headers={**headers, "content-encoding": "gzip"})
+        return Response(file.plain, headers=headers)
+
+    def route(self) -> Route:
+        """Serves them below /static."""
+        return Route("/static/{path:path}", self.answer, methods=["GET", "HEAD"], name="static")
+
+    def _refresh(self) -> None:
+        files = {}
+        for path in sorted(self._folder.rglob("*")):
+            if path.is_file():
+                name, status = path.relative_to(self._folder).as_posix(), path.stat()
+                state = (status.st_mtime_ns, status.st_size)
+                kept = self._files.get(name)
+                files[name] = kept if kept is not None and kept.state == state else _read(path, state)
+        self._files = files
+
+
+def _read(path: Path, state: tuple[int, int]) -> _File:
+    plain = path.read_bytes()
+    compressed = gzip.compress(plain, compresslevel=6, mtime=0) if len(plain) > _NO_GAIN_BYTES else None
+    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    content_type = f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
+    return _File(state, content_type, plain, compressed, f'"{hashlib.sha256(plain).hexdigest()[:16]}"')

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from .. import __version__
 from ..events import PROTOCOL_VERSION
 from ..runtime import Runtime
-from .assets import TEMPLATES_DIR, Build, current_build, plotly_url
+from .assets import TEMPLATES_DIR, Build
 from .state import runtime_of
 
 router = APIRouter()
@@ -23,22 +23,19 @@ _templates = Jinja2Templates(TEMPLATES_DIR)
 class IndexContext:
     """What templates/index.html may use.
 
-    version: of the dashboard. build: where its files lie. plotly_url, config_json: relative URL of Plotly; JSON text
-    that is safe in a script tag.
+    version: of the dashboard. build: where its files lie. config_json: JSON text that is safe in a script tag.
     """
 
     version: str
     build: Build
-    plotly_url: str
     config_json: Markup
 
 
 @router.api_route("/", methods=["GET", "HEAD"])
 async def index(request: Request) -> Response:
     """The dashboard."""
-    context = IndexContext(
-        __version__, current_build(), plotly_url(), json_for_script(page_config(runtime_of(request)))
-    )
+    build = await request.app.state.files.build()
+    context = IndexContext(__version__, build, json_for_script(page_config(runtime_of(request))))
     answer = _templates.TemplateResponse(request, "index.html", asdict(context))
     answer.headers["cache-control"] = "no-cache"
     return answer
@@ -53,7 +50,6 @@ def page_config(runtime: Runtime) -> dict[str, Any]:
         "live_url": "live",
         "api_url": "api/",
         "v1_url": "v1/",
-        "plotly_url": plotly_url(),
         "server": runtime.server,
         "servers": list(runtime.watched),
         "mode": settings.mode,

@@ -14,8 +14,6 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import asdict
-from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -198,19 +196,14 @@ class Fake:
 
 def build(fake: Fake) -> Starlette:
     templates = Jinja2Templates(ROOT / "templates")
-    plotly = files("plotly").joinpath("package_data/plotly.min.js").read_bytes()
 
     async def index(request: Request) -> Response:
         context = {
             "config_json": "{}",
             "version": "0.1.0",
-            "build": {"base_url": "static", "modules": []},
-            "plotly_url": f"static/vendor/plotly.min.js?v={version('plotly')}",
+            "build": {"base_url": "static", "plotly_url": "static/vendor/plotly-cartesian.min.js", "modules": []},
         }
         return templates.TemplateResponse(request, "index.html", context, headers={"content-security-policy": CSP})
-
-    async def bundle(request: Request) -> Response:
-        return Response(plotly, media_type="text/javascript")
 
     async def live(socket: WebSocket) -> None:
         await socket.accept()
@@ -286,7 +279,6 @@ def build(fake: Fake) -> Starlette:
     return Starlette(
         routes=[
             Route("/", index),
-            Route("/static/vendor/plotly.min.js", bundle),
             Mount("/static", StaticFiles(directory=ROOT / "static")),
             WebSocketRoute("/live", live),
             Route("/v1/chat/completions", chat, methods=["POST"]),

@@ -44,7 +44,7 @@ def test_the_demo_runs_from_another_folder_with_its_page(installed: Path, tmp_pa
     try:
         demo.wait_for(f"{url}/readyz", 60)
         assert "PrefixScope" in httpx.get(url).text
-        for path in ("static/js/main.js", "static/css/tokens.css", "static/vendor/plotly.min.js"):
+        for path in ("static/js/main.js", "static/css/tokens.css", "static/vendor/plotly-cartesian.min.js"):
             assert httpx.get(f"{url}/{path}").status_code == 200, path
     finally:
         demo.stop()
