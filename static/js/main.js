@@ -32,8 +32,13 @@ import { createTimelineView } from "./views/timeline.js";
 import { createTree } from "./views/tree.js";
 import { createTourBar } from "./views/tour.js";
 import { createTry } from "./views/try.js";
+import { createCauses } from "./views/why/causes.js";
+import { createMicroscope } from "./views/why/microscope.js";
 import { createRuler } from "./views/why/ruler.js";
+import { createVerdictLinks } from "./views/why/verdict.js";
 import { createAsker } from "./why/asking.js";
+import { bodyKey } from "./why/forecast.js";
+import { createSentBook } from "./why/sent_book.js";
 import { LANGUAGES, firstLanguage, language, translate, useLanguage } from "./words.js";
 
 const PRINT_ROUNDS = 6;
@@ -45,13 +50,13 @@ function start() {
   const stillMotion = window.matchMedia("(prefers-reduced-motion: reduce)");
   let ui = change(initialUi(), { still: stillMotion.matches });
   let palette = readPalette();
+  /** What the views drew last: of now, or of a moment of the past. */
+  let shownState = store.state;
 
   function set(fields) {
     ui = change(ui, fields);
     document.body.dataset.link = ui.connection;
     frame.invalidate();
-  /** What the views drew last: of now, or of a moment of the past. */
-  let shownState = store.state;
   }
 
   function switchLanguage() {
@@ -74,10 +79,16 @@ function start() {
   const { replay } = time;
   const atNow = (act) => () => act(performance.now());
 
+  const asker = createAsker({
+    ask: (body, signal) => postJson("api/forecast", body, { signal }),
+    onChange: (forecast) => set({ forecast }),
+  });
+  const book = createSentBook({ send: streamChat, forecastOf: (body) => asker.take(bodyKey(body)) });
+
   /** What is sent now is looked for in what happens now. */
   function send(request) {
     replay.live();
-    return streamChat(request);
+    return book.send(request);
   }
 
   const composer = createComposer({ send, onChange: (run) => set({ run }) });
@@ -104,25 +115,23 @@ function start() {
     onZoom: (zoom) => set({ zoom }),
     onWords: () => set({ words: !ui.words }),
   });
+  const steps = createSteps({ getState: () => shownState, setFocus, invalidate: () => frame.invalidate() });
+  const chosenRequest = () => document.activeElement?.closest?.("[data-request]")?.dataset.request ?? ui.focus?.request ?? null;
   const focusOn = (selector, options) => () => document.querySelector(selector)?.focus(options);
   const tryIt = createTry({ composer, getState: () => store.state });
-  const asker = createAsker({
-    ask: (body, signal) => postJson("api/forecast", body, { signal }),
-    onChange: (forecast) => set({ forecast }),
-  });
   const stopScenario = () => quietly(post("api/scenario/stop"));
   const tour = createTour({
     composer,
     language,
     send,
-  const steps = createSteps({ getState: () => shownState, setFocus, invalidate: () => frame.invalidate() });
-  const chosenRequest = () => document.activeElement?.closest?.("[data-request]")?.dataset.request ?? ui.focus?.request ?? null;
     show: tryIt.show,
     getState: () => store.state,
     onChange: (now) => set({ tour: now }),
     onStart: () => store.state.scenario?.running && stopScenario(),
   });
   const glossary = createGlossary();
+  const causes = createCauses();
+  const microscope = createMicroscope({ getJson, set, causes });
   const keys = createKeys({
     store: remembered,
     actions: {
@@ -131,10 +140,12 @@ function start() {
       tree: focusOn("#tree-stage"),
       cache: focusOn("#cache-stage"),
       numbers: focusOn("#numbers-tabs [aria-selected=true]"),
+      why: () => store.state.requestOrder.length > 0 && microscope.open(store.state.requestOrder[0]),
       words: () => set({ words: !ui.words }),
       unfold: () => set({ unfolded: !ui.unfolded }),
       all: () => set({ zoom: null }),
       glossary: glossary.toggle,
+      steps: () => steps.open(chosenRequest()),
       time: focusOn("#timeline-track", { preventScroll: true }),
       pause: atNow(replay.toggle),
       slower: atNow((now) => replay.faster(-1, now)),
@@ -145,13 +156,14 @@ function start() {
       tourReset: tour.reset,
       theme: switchTheme,
       projector: switchProjector,
-      steps: () => steps.open(chosenRequest()),
       language: switchLanguage,
     },
   });
   const views = [
     keys,
     glossary.view,
+    causes.view,
+    microscope.view,
     createInfo({ onTerm: glossary.open }),
     createStrip({ onTheme: switchTheme, onLanguage: switchLanguage }),
     createNotices(),
@@ -162,12 +174,14 @@ function start() {
     createFigures(),
     createTourBar({ tour }),
     tryIt.view,
+    createVerdictLinks({ book, onOpen: microscope.open, causes }),
     createRuler({ asker, draft: tryIt.draft, onTouch: () => frame.invalidate() }),
     tree.prepare,
-    createLanes({ ...common, shared, onUnfold: () => set({ unfolded: !ui.unfolded }) }),
+    createLanes({ ...common, shared, onOpen: microscope.open, onUnfold: () => set({ unfolded: !ui.unfolded }) }),
     tree.draw,
     createCache({ ...common, onWhole: () => set({ wholePool: !ui.wholePool }) }),
     createCard({ loader }),
+    steps.view,
     createTimelineView({ ...time, getPalette }),
     ...createNumbers({ set, getUi: () => ui, post, getJson }),
     ...createChartPanels({ getPalette, sight: createSight(() => frame.invalidate()), onFirstTokenBy: (ttftBy) => set({ ttftBy }) }),
@@ -181,10 +195,10 @@ function start() {
       try {
         state = time.show(now, ui);
       } catch (error) {
-    steps.view,
         beginAnew(error);
       }
       if (ui.replay !== replay.now) ui = change(ui, { replay: replay.now });
+      shownState = state;
       return { state, ui };
     },
     onError: (error) => console.error(error),
@@ -198,7 +212,6 @@ function start() {
   }
 
   function take(event, text) {
-      shownState = state;
     try {
       time.take(event, text, performance.now());
     } catch (error) {

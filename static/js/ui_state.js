@@ -7,6 +7,7 @@ import { IDLE } from "./composer.js";
 import { LIVE } from "./replay.js";
 import { CLOSED } from "./tour.js";
 import { UNASKED } from "./why/asking.js";
+import { CLOSED as CLOSED_MICROSCOPE } from "./why/microscope.js";
 
 export function initialUi() {
   return {
@@ -40,6 +41,8 @@ export function initialUi() {
     run: IDLE,
     /** What is known of the prompt in the form before it is sent. */
     forecast: UNASKED,
+    /** The request that the microscope shows: {id, phase, start, answer, error}. */
+    microscope: CLOSED_MICROSCOPE,
     tour: CLOSED,
   };
 }

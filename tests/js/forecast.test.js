@@ -5,8 +5,8 @@ import { test } from "node:test";
 
 import { UNASKED, createAsker } from "../../static/js/why/asking.js";
 import { createSentBook } from "../../static/js/why/sent_book.js";
-import { MAX_MARKED_CHARS, blockKind, gradeOf, markedText, messageSpans, rankOf, runsOf } from "../../static/js/why/forecast.js";
-import { draftKey, forecastWords } from "../../static/js/views/why/ruler.js";
+import { MAX_MARKED_CHARS, blockKind, bodyKey, gradeOf, markedText, messageSpans, rankOf, runsOf } from "../../static/js/why/forecast.js";
+import { forecastWords } from "../../static/js/views/why/ruler.js";
 
 const forecast = (changes = {}) => ({
   tokens: 70,
@@ -118,6 +118,9 @@ test("only the newest text is asked about, after a moment; one that is under way
   asked[1].answer("answer to C");
   await Promise.resolve().then(() => {});
   assert.deepEqual(asker.state, { phase: "done", key: "c", answer: "answer to C", error: null });
+  assert.equal(asker.take("a"), null);
+  assert.equal(asker.take("c"), "answer to C");
+  assert.equal(asker.take("c"), null, "a forecast is graded once");
   asker.again();
   assert.equal(asker.state.answer, "answer to C");
   timers.pass();
@@ -137,9 +140,11 @@ test("a failure is said, and what was known before it is not kept", async () => 
 });
 
 test("what changes a forecast is in its key", () => {
-  const draft = { model: "m", system: "s", question: "q", cold: false, tools: null, bare: false };
-  const keys = [draft, ...Object.keys(draft).map((name) => ({ ...draft, [name]: "other" }))].map(draftKey);
+  const body = { model: "m", messages: [{ role: "user", content: "q" }] };
+  const others = [{ model: "n" }, { messages: [] }, { tools: [{}] }, { cache_salt: "a" }];
+  const keys = [body, ...others.map((change) => ({ ...body, ...change }))].map(bodyKey);
   assert.equal(new Set(keys).size, keys.length);
+  assert.equal(bodyKey({ ...body, cache_salt: "a", temperature: 1 }), bodyKey({ ...body, cache_salt: "b" }));
 });
 
 test("bodies are kept by the id that the dashboard gave them, with the forecast they had, the newest first", async () => {

@@ -1,16 +1,18 @@
 /** The Simplified Chinese catalogue: a file for each part of the page. */
 
+import causes from "./zh/causes.js";
 import charts from "./zh/charts.js";
 import figures from "./zh/figures.js";
 import forecast from "./zh/forecast.js";
 import frame from "./zh/frame.js";
 import glossary from "./zh/glossary.js";
 import info from "./zh/info.js";
+import microscope from "./zh/microscope.js";
 import numbers from "./zh/numbers.js";
 import pictures from "./zh/pictures.js";
-import time from "./zh/time.js";
 import steps from "./zh/steps.js";
+import time from "./zh/time.js";
 import tour from "./zh/tour.js";
 import tryIt from "./zh/try.js";
 
-export default { ...frame, ...figures, ...forecast, ...glossary, ...info, ...charts, ...numbers, ...pictures, ...time, ...steps, ...tour, ...tryIt };
+export default { ...frame, ...figures, ...forecast, ...glossary, ...info, ...causes, ...charts, ...microscope, ...numbers, ...pictures, ...steps, ...time, ...tour, ...tryIt };

@@ -30,7 +30,7 @@ export function laneLabel(record) {
   return t(ofServer ? "lanes.label-unstreamed" : "lanes.label-done", { name, count: countText(record), time: duration(ms) });
 }
 
-export function createLanes({ shared, effects, getPalette, setFocus, onUnfold }) {
+export function createLanes({ shared, effects, getPalette, setFocus, onUnfold, onOpen }) {
   const list = byId("lane-list");
   const ticks = byId("lane-ticks");
   const empty = byId("lanes-empty");
@@ -53,6 +53,7 @@ export function createLanes({ shared, effects, getPalette, setFocus, onUnfold })
   list.addEventListener("pointerleave", () => setFocus(null));
   list.addEventListener("focusout", () => setFocus(null));
   list.addEventListener("keydown", onKey);
+  list.addEventListener("click", (event) => open(rowOf(event.target)));
 
   function rowOf(node) {
     return rows.get(node.closest?.(".lane")?.dataset.request) ?? null;
@@ -61,6 +62,12 @@ export function createLanes({ shared, effects, getPalette, setFocus, onUnfold })
   function point(row, index, x, y) {
     const { record, table } = row;
     setFocus({ hash: table.hash[index], request: record.id, index, server: record.server, rank: record.rank, state: table.state[index], x, y });
+  }
+
+  function open(row) {
+    if (row === null) return;
+    setFocus(null);
+    onOpen(row.record.id);
   }
 
   function onKey(event) {
@@ -75,6 +82,8 @@ export function createLanes({ shared, effects, getPalette, setFocus, onUnfold })
       cursor = { id: row.record.id, index: Math.min(row.table.state.length - 1, Math.max(0, from)) };
       const { left, bottom } = row.canvas.getBoundingClientRect();
       point(row, cursor.index, left + spanOf(axis, cursor.index).x, bottom);
+    } else if (event.key === "Enter") {
+      open(row);
     } else if (event.key === "Escape") {
       setFocus(null);
     } else return;

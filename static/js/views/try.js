@@ -119,10 +119,8 @@ function createOutcome() {
     phase = run.phase;
     setText(runState, progress(run));
     setText(answer, run.answer);
-    const records = run.ids.map((id) => state.requests[id]?.record ?? null);
-    const last = records.at(-1) ?? null;
-    // While the next one runs, the sentence on the one before it stays.
-    const record = isBusy(run) ? (records.findLast((each) => each?.verdict) ?? last) : last;
+    const records = recordsOf(state, run);
+    const record = shownRecord(state, run);
     const shown = sentence(run, record);
     setText(text, shown.text);
     setText(detail, shown.detail ?? "");
@@ -135,6 +133,15 @@ function createOutcome() {
     if (!tour.open) verdict.scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
     pending = false;
   };
+}
+
+const recordsOf = (state, run) => run.ids.map((id) => state.requests[id]?.record ?? null);
+
+/** The record that the sentence is about: the last one's; while the next one runs, that of the one before it. Pure. */
+export function shownRecord(state, run) {
+  const records = recordsOf(state, run);
+  const last = records.at(-1) ?? null;
+  return isBusy(run) ? (records.findLast((each) => each?.verdict) ?? last) : last;
 }
 
 function progress(run) {

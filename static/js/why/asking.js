@@ -14,6 +14,7 @@ export function createAsker({ ask, onChange, delay = DELAY_MS, timers = globalTh
   let wanted = null;
   let timer = 0;
   let abort = null;
+  let taken = null;
 
   function update(fields) {
     state = { ...state, ...fields };
@@ -50,6 +51,12 @@ export function createAsker({ ask, onChange, delay = DELAY_MS, timers = globalTh
       return state;
     },
     want,
+    /** The answer about `key` where it is there and as new as can be; each is given once, since what it is used for changes it. */
+    take(key) {
+      const { answer } = state;
+      if (state.phase !== "done" || state.key !== key || answer === taken) return null;
+      return (taken = answer);
+    },
     /** Asks the same once more: the cache has changed. */
     again: () => wanted !== null && want(wanted.key, wanted.question),
     /** Nothing is to be known any more. */

@@ -7,6 +7,9 @@
 export const MAX_CHARS = 200_000;
 export const MAX_MARKED_CHARS = 20_000;
 
+/** What a forecast of a chat request depends on; every fresh salt is like another. */
+export const bodyKey = ({ model, messages, tools = null, cache_salt: salt = null }) => JSON.stringify([model, messages, tools, salt !== null]);
+
 /** Which rank the forecast speaks of: the one with most of it cached. */
 export function rankOf(forecast) {
   return forecast.ranks.reduce((best, rank) => (best === null || rank.cached_tokens > best.cached_tokens ? rank : best), null);

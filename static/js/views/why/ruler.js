@@ -7,16 +7,13 @@ import { buildRequest, freshSalt, isBusy } from "../../composer.js";
 import { byId, make, setAttribute, setChildren, setHidden, setText } from "../../dom.js";
 import { duration } from "../../format.js";
 import { primaryServer } from "../../selectors.js";
-import { MAX_CHARS, markedText, messageSpans, rankOf, runsOf } from "../../why/forecast.js";
+import { MAX_CHARS, bodyKey, markedText, messageSpans, rankOf, runsOf } from "../../why/forecast.js";
 import { t } from "../../words.js";
 
 /** While blocks come and go, the same prompt is asked about again at most so often. */
 const AGAIN_MS = 5000;
 /** Beyond so many blocks a strip shows runs without their borders. */
 const MAX_BORDERS = 160;
-
-/** What a draft's forecast is asked for by. Pure. */
-export const draftKey = ({ model, system, question, cold, tools, bare }) => JSON.stringify([model, system, question, cold, tools, bare]);
 
 /** What is said of a forecast: {reuse, time, tail}. Pure. */
 export function forecastWords(forecast) {
@@ -49,11 +46,13 @@ export function createRuler({ asker, draft, onTouch }) {
     const changed = last === null || Object.keys(current).some((name) => current[name] !== last[name]);
     if (changed) {
       last = current;
-      key = draftKey(current);
       const { model, system, question, cold, tools, bare } = current;
+      const { body } = buildRequest({ model, system, question, tools, bare, salt: cold ? salt : null });
       const empty = model === null || (system === "" && question === "");
-      if (empty || system.length + question.length > MAX_CHARS) asker.forget();
-      else asker.want(key, buildRequest({ model, system, question, tools, bare, salt: cold ? salt : null }).body);
+      const long = system.length + question.length > MAX_CHARS;
+      key = empty || long ? null : bodyKey(body);
+      if (key === null) asker.forget();
+      else asker.want(key, body);
       asked = { caches: state.caches, at: now, run: ui.run.phase };
       return null;
     }
