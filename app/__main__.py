@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from . import __version__
-from .commands import demo, doctor, engine, lint, serve
+from .commands import demo, doctor, engine, lab, lint, serve
 from .commands.flags import PROGRAM, Command, Parser
 from .commands.secret_files import with_secret_files
 from .errors import PrefixScopeError
@@ -16,7 +16,7 @@ EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_BAD_CALL = 2
 
-_COMMANDS = (demo, serve, doctor, lint, engine)
+_COMMANDS = (demo, serve, doctor, lint, lab, engine)
 _DESCRIPTION = """\
 PrefixScope shows vLLM's prefix cache at work, live: which blocks each prompt reused, what that saved, and why it
 missed.
@@ -25,6 +25,7 @@ missed.
   before a vLLM server:     {program} serve --vllm http://127.0.0.1:8000
   what a server lacks:      {program} doctor http://127.0.0.1:8000
   what breaks prefixes:     {program} lint requests.jsonl
+  an experiment:            {program} lab on-off --vllm http://127.0.0.1:8000
   a stand-in for vLLM:      {program} engine --port 8000
 
 Point clients at the dashboard's own /v1 instead of the server's, and their requests appear on the page.

@@ -21,6 +21,7 @@ CLIENTS = {"httpx", "aiohttp", "zmq", "httpcore", "requests", "urllib"}
 FRAMEWORKS = {"fastapi", "starlette", "uvicorn", "jinja2", "websockets"}
 
 DOCTORS_SHELL = {"doctor/ask.py", "doctor/examine.py", "doctor/live.py"}
+LABS_SHELL = {"lab/bench.py", "lab/server.py"}
 
 MAY_IMPORT = {
     "wire": {"ids", "observations", "events", "errors"},
@@ -33,6 +34,7 @@ MAY_IMPORT = {
     },
     "why": {"model", "engine.block_pool", "engine.cache_events", "engine.free_queue"},
     "doctor": {"ids", "events", "observations", "errors", "settings", "targets", "sources", "model"},
+    "lab": {"ids", "errors", "wire", "engine.block_hash"},
     "engine": set[str](),
 }  # fmt: skip
 """For each package of app/, what else in app/ it may import: the arrows point one way."""

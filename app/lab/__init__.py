@@ -1,0 +1,1 @@
+"""The lab: experiments on the prefix cache of any vLLM server. Knows no dashboard; speaks HTTP in one module."""

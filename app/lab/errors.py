@@ -1,0 +1,18 @@
+"""What can be wrong with a run before or while it goes on."""
+
+from ..errors import PrefixScopeError
+
+
+class LabError(PrefixScopeError):
+    """A run that can't be made as it was asked for: an unknown experiment, a parameter, a server that lacks what it
+    needs."""
+
+    status = 400
+    code = "bad_setting"
+
+
+class ServerLost(PrefixScopeError):
+    """The server refused a request, or went away, in the middle of a run."""
+
+    status = 502
+    code = "server_unreachable"
