@@ -8,8 +8,8 @@ BIN := .venv/bin
 HOST ?= 127.0.0.1
 PORT ?= 8080
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes
-RUN_STAMP := .venv/.installed-$(shell cksum < requirements.txt | cut -d' ' -f1)
-DEV_STAMP := .venv/.installed-dev-$(shell cat requirements.txt requirements-dev.txt | cksum | cut -d' ' -f1)
+RUN_STAMP := .venv/.installed-$(shell cksum < requirements-lab.txt | cut -d' ' -f1)
+DEV_STAMP := .venv/.installed-dev-$(shell cat requirements-lab.txt requirements-dev.txt | cksum | cut -d' ' -f1)
 
 .PHONY: demo install dev system lint types py js test vllm-test soak golden lock clean
 
@@ -22,11 +22,11 @@ dev: $(DEV_STAMP)
 
 $(RUN_STAMP):
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(PIP) -r requirements.txt
+	$(PIP) -r requirements-lab.txt
 	@touch $@
 
 $(DEV_STAMP): $(RUN_STAMP)
-	$(PIP) -r requirements.txt -r requirements-dev.txt
+	$(PIP) -r requirements-lab.txt -r requirements-dev.txt
 	@touch $@
 
 # What the tests need from Debian: a browser, Node.js for the tests of the page's modules, and a reverse proxy.
@@ -73,6 +73,8 @@ lock:
 	test -x .venv-lock/bin/uv || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install -q uv; }
 	.venv-lock/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
 		--quiet --upgrade pyproject.toml -o requirements.txt
+	.venv-lock/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+		--quiet --upgrade pyproject.toml --extra lab -c requirements.txt -o requirements-lab.txt
 	.venv-lock/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
 		--quiet --upgrade requirements-dev.in -o requirements-dev.txt
 	.venv-lock/bin/uv pip compile --no-deps --universal --python-version 3.11 --generate-hashes --no-header \
