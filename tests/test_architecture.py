@@ -11,8 +11,8 @@ MODULES = sorted(APP.rglob("*.py"))
 PURE = ("wire", "model", "why")
 PURE_STDLIB = {
     "__future__", "abc", "array", "base64", "bisect", "collections", "copy", "dataclasses", "difflib", "enum",
-    "functools", "gzip", "hashlib", "heapq", "hmac", "itertools", "json", "math", "operator", "re", "statistics", "string", "struct",
-    "types", "typing", "unicodedata", "zlib",
+    "functools", "gzip", "hashlib", "heapq", "hmac", "itertools", "json", "math", "operator", "re", "statistics", "string",
+    "struct", "types", "typing", "unicodedata", "zlib",
 }  # fmt: skip
 PURE_LIBRARIES = {"msgspec", "prometheus_client"}
 STATISTICS = {"numpy", "importlib"}
