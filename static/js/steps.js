@@ -11,19 +11,23 @@ const SKIPPED = ["lookup_skipped", "cache_off"];
 /** The request's blocks and counts: what the steps are about; null where the server hasn't told enough. */
 export function anatomyOf({ record, table }) {
   if (!table || record.prompt_tokens === null || !table.block_size) return null;
-  const blocks = table.state.map((state, i) => ({ index: i, state, hash: table.hash[i], tokens: table.tokens[i] }));
+  const size = table.block_size;
+  const blocks = table.state.map((state, i) => ({ state, hash: table.hash[i], tokens: table.tokens[i] }));
   const prompt = blocks.filter(({ state }) => state !== "decode");
-  const full = prompt.filter(({ state }) => state !== "partial").length;
   if (prompt.length === 0) return null;
+  const full = prompt.filter(({ state }) => state !== "partial").length;
+  const left = record.prompt_tokens - full * size;
+  // KV events tell of full blocks alone; what is left over follows from the prompt's length.
+  if (prompt.length === full && left > 0 && left < size) prompt.push({ state: "partial", hash: null, tokens: left });
   const reused = prompt.filter(({ state }) => state === "reused").length;
   return {
     blocks: prompt,
-    answer: blocks.length - prompt.length,
-    size: table.block_size,
+    answer: blocks.filter(({ state }) => state === "decode").length,
+    size,
     full,
     tail: prompt.length > full ? prompt.at(-1).tokens : 0,
     /** At most so many can be reused, since the last token is always computed. */
-    reusable: Math.min(full, Math.floor((record.prompt_tokens - 1) / table.block_size)),
+    reusable: Math.min(full, Math.floor((record.prompt_tokens - 1) / size)),
     reused,
     skipped: SKIPPED.includes(record.verdict?.code),
   };

@@ -49,6 +49,14 @@ test("where the engine skips the lookup, so do the steps, and they say why", () 
   assert.match(sayStep(asked, steps.find(({ phase }) => phase === "skip")), /prompt_logprobs/);
 });
 
+test("a table without the part that fills no block is completed from the prompt's length", () => {
+  const whole = request(169, 32, 4, { answer: 0 });
+  const { hash, tokens, state } = whole.table;
+  const cut = { ...whole, table: { ...whole.table, hash: hash.slice(0, 5), tokens: tokens.slice(0, 5), state: state.slice(0, 5) } };
+  assert.deepEqual(stepsOf(cut), stepsOf(whole));
+  assert.equal(computedBy(cut, [], 0).all, 41);
+});
+
 test("too little known: no steps", () => {
   const whole = request(169, 32, 4);
   assert.deepEqual(stepsOf({ ...whole, table: null }), []);

@@ -2,7 +2,7 @@
 
 import { byId, make, setAttribute, setChildren, setHidden, setText } from "../dom.js";
 import { basisName, count, duration, requestName, shortHash } from "../format.js";
-import { firstTokenTime, holdersByHash } from "../selectors.js";
+import { firstTokenTime, holdersByHash, isRunning } from "../selectors.js";
 import { anatomyOf, cellsOf, computedBy, phaseOf, stepsOf } from "../steps.js";
 import { t, verdictWords } from "../words.js";
 
@@ -64,7 +64,7 @@ export function factsOfStep(request, steps, at, holders) {
   return facts;
 }
 
-/** open(id): shows that request, or the newest whose blocks are known. setFocus lights a block in the pictures. */
+/** open(id): shows that request, or the newest that has ended and whose blocks are known. setFocus lights a block in the pictures. */
 export function createSteps({ getState, setFocus, invalidate }) {
   const dialog = byId("steps");
   const speed = byId("steps-speed");
@@ -92,8 +92,10 @@ export function createSteps({ getState, setFocus, invalidate }) {
 
   function open(id = null) {
     const { requests, requestOrder } = getState();
-    const wanted = [id, ...requestOrder].filter((each) => each !== null && requests[each] !== undefined);
-    const request = wanted.map((each) => requests[each]).find((each) => stepsOf(each).length > 0);
+    const kept = requestOrder.map((each) => requests[each]);
+    // Of one that has ended all is known.
+    const ended = kept.filter(({ record }) => !isRunning(record));
+    const request = [requests[id], ...ended, ...kept].find((each) => each !== undefined && stepsOf(each).length > 0);
     if (request === undefined) return;
     const steps = stepsOf(request);
     if (!dialog.open) {
