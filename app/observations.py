@@ -317,6 +317,8 @@ class RequestPromptTokens:
     token_ids: tuple[int, ...]
     source: Literal["response", "tokenize", "request"]
     at_s: float
+    packed: bytes | None = None
+    """A long prompt's ids as unsigned 32-bit integers of this machine, in place of `token_ids`, which is ()."""
 
 
 @dataclass(frozen=True, slots=True)

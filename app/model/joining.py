@@ -55,10 +55,10 @@ class Joiner:
                 request.rank = book.rank if len(server.ranks) == 1 else None
                 self.follow(request, server)
 
-    def learn_prompt(self, request: Request, server: ServerBook, token_ids: tuple[int, ...]) -> bool:
-        """The prompt's tokens are known. Returns whether they can be walked."""
-        packed = pack_tokens(token_ids)
-        request.tokens_length = len(token_ids)
+    def learn_prompt(self, request: Request, server: ServerBook, packed: bytes | None, length: int) -> bool:
+        """The prompt's tokens are known: packed, None where one is no token id, and how many. Returns whether they can
+        be walked."""
+        request.tokens_length = length
         if packed is None or request.sent.sequences != 1:
             return False
         request.prompt = PromptKeys(packed, request.sent.salt, request.sent.lora_name)

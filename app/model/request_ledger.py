@@ -98,9 +98,11 @@ class RequestLedger:
         if request is None or (request.prompt is not None and observed.source != "response"):
             return
         server = self._state.server_of(request)
-        if request.prompt is not None and request.prompt.packed != pack_tokens(observed.token_ids):
+        packed = pack_tokens(observed.token_ids) if observed.packed is None else observed.packed
+        if request.prompt is not None and request.prompt.packed != packed:
             self._state.joiner.drop_prompt(request, server)
-        if not self._state.joiner.learn_prompt(request, server, observed.token_ids):
+        length = len(observed.token_ids) if observed.packed is None else len(observed.packed) // TOKEN_BYTES
+        if not self._state.joiner.learn_prompt(request, server, packed, length):
             return
         self._check_tokens(request)
         self._forecast(request)

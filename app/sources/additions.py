@@ -7,7 +7,7 @@ that is known to take it.
 from ..events import ServerRecord
 from ..settings import Mode
 from ..wire.body_facts import BodyFacts
-from ..wire.splice import Spliced, enrich_body
+from ..wire.request_reading import Wanted
 
 OBSERVED = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"})
 """Paths whose POST requests are recorded. Others pass unseen."""
@@ -19,19 +19,12 @@ FULL_REPORT_SINCE = (0, 26, 0)
 """The first vLLM release that announces reused blocks where `kv_cache_report_mode` asks for it."""
 
 
-def enriched(
-    body: bytes, path: str, mode: Mode, facts: BodyFacts, record: ServerRecord | None, *, reports: bool
-) -> Spliced:
-    """The body to send, and what was added to it. `reports`: the full reuse report is asked for, too."""
+def wanted(path: str, mode: Mode, record: ServerRecord | None, *, reports: bool) -> Wanted | None:
+    """What is to be asked for in a request's body; None: it goes as it is. `reports`: the full reuse report, too."""
     version = vllm_version(record)
-    if mode != "enrich" or path not in ENRICHED or not facts.is_object or version is None or not is_vllm_itself(record):
-        return Spliced(body, ())
-    return enrich_body(
-        body,
-        usage=facts.stream,
-        token_ids=version >= TOKEN_IDS_SINCE,
-        full_report=reports and version >= FULL_REPORT_SINCE,
-    )
+    if mode != "enrich" or path not in ENRICHED or version is None or not is_vllm_itself(record):
+        return None
+    return Wanted(token_ids=version >= TOKEN_IDS_SINCE, full_report=reports and version >= FULL_REPORT_SINCE)
 
 
 def may_name_session(mode: Mode, facts: BodyFacts, record: ServerRecord | None) -> bool:

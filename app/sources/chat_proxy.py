@@ -1,13 +1,16 @@
 """The proxy in front of one server: its connections, its limits, and the ids of its requests."""
 
+import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from ..errors import Overloaded
 from ..events import ServerRecord
 from ..ids import RequestId, ServerId
 from ..settings import Settings
 from ..wire.salt import KEY_BYTES
+from .body_reader import BodyReader
 from .clock import Clock
 from .exchange import Exchange
 from .prompt_tokens import PromptTokens, Tokenizer
@@ -37,14 +40,16 @@ class ChatProxy:
         self.settings = settings
         self.clock = clock
         self.upstream = upstream or HttpUpstream(server, clock, settings.connect_timeout_s, settings.read_timeout_s)
+        self.body_reader = BodyReader()
         self.prompt_tokens = PromptTokens(server, tokenizer, emit, clock, settings.max_tokenize_bytes)
         self._parts = ProxyParts(
-            server, settings, emit, clock, server_record, self.upstream, self.prompt_tokens,
-            salt_key or secrets.token_bytes(KEY_BYTES),
+            server, settings, emit, clock, server_record, self.upstream, self.prompt_tokens, self.body_reader,
+            salt_key or secrets.token_bytes(KEY_BYTES), self._later,
         )  # fmt: skip
         self.active = 0
         self._run = secrets.token_hex(4)
         self._requests = 0
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def enter(self) -> float:
         """Takes one of `max_streams` places; `leave` gives it back. Raises Overloaded where all are taken.
@@ -71,7 +76,14 @@ class ChatProxy:
     async def close(self) -> None:
         """Ends background work and closes idle connections."""
         await self.prompt_tokens.close()
+        await self.body_reader.close()
+        await asyncio.gather(*self._tasks)
         await self.upstream.close()
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work, name="end of an exchange")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 __all__ = ["Call", "ChatProxy", "Exchange"]

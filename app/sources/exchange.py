@@ -9,6 +9,7 @@ from ..ids import RequestId
 from ..observations import Outcome, RequestEnded
 from ..wire.frame_cutter import UsageFrameCutter
 from ..wire.splice import USAGE_FIELD
+from .body_reader import BodyUnread
 from .proxied_request import ProxiedRequest, ProxyParts
 from .proxy_call import Call
 from .proxy_headers import ResponseHead
@@ -166,10 +167,29 @@ class Exchange:
         if not self._request.observed or self._ended:
             return
         self._ended = True
-        parts, tap = self._parts, self._tap
-        at_s = parts.clock.monotonic()
+        at_s = self._parts.clock.monotonic()
         if self._stalled_s is not None:
             self._client_wait_s += at_s - self._stalled_s
+        body = self._tap.take_long_body() if self._tap is not None and outcome == "ok" else None
+        if body is not None:
+            self._parts.later(self._read_and_tell(body, at_s))
+        else:
+            self._tell_end(outcome, error, at_s)
+
+    async def _read_and_tell(self, body: bytearray, at_s: float) -> None:
+        try:
+            said = await self._parts.body_reader.read_response(body)
+        except BodyUnread:
+            said = None
+        if self._tap is not None:
+            try:
+                self._tap.hear_long_body(said, at_s)
+            except Exception as error:  # The tap's outer edge.
+                self._tap_failed(error)
+        self._tell_end("ok", None, at_s)
+
+    def _tell_end(self, outcome: Outcome, error: str | None, at_s: float) -> None:
+        parts, tap = self._parts, self._tap
         if tap is not None:
             try:
                 tap.end(at_s)

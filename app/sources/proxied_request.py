@@ -1,26 +1,25 @@
 """A client's request on its way to the server: what is read from it, what is added to it, and what is told of it."""
 
-import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from ..events import ServerRecord
 from ..ids import RequestId, ServerId, SessionId
 from ..observations import Malformed, RequestPromptTokens, RequestStarted
 from ..settings import Settings
-from ..wire.body_facts import NO_FACTS, BodyFacts, read_body_facts
-from ..wire.splice import TOKEN_IDS_FIELD
-from .additions import ENRICHED, OBSERVED, enriched, may_name_session
+from ..wire.body_facts import NO_FACTS, BodyFacts
+from ..wire.request_reading import read_request
+from ..wire.splice import TOKEN_IDS_FIELD, spliced
+from .additions import ENRICHED, OBSERVED, may_name_session, wanted
+from .body_reader import BodyReader, BodyUnread
 from .clock import Clock
 from .prompt_tokens import PromptTokens
 from .proxy_call import Call, read_wishes
 from .proxy_headers import headers_for_server, names_session
 from .response_tap import Emit
-from .upstream import RawHeaders, Upstream
-
-OFF_LOOP_BYTES = 256 * 1024
-"""Bodies above this are read in a thread: others' streams go on meanwhile."""
+from .upstream import Body, RawHeaders, Upstream
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +35,10 @@ class ProxyParts:
     server_record: Callable[[], ServerRecord | None]
     upstream: Upstream
     prompt_tokens: PromptTokens
+    body_reader: BodyReader
     salt_key: bytes
+    later: Callable[[Coroutine[Any, Any, None]], None]
+    """Runs what outlasts an exchange."""
 
 
 class ProxiedRequest:
@@ -51,9 +53,9 @@ class ProxiedRequest:
         self.wishes = read_wishes(call, parts.settings.mode)
         self.observed = call.method == "POST" and call.path in OBSERVED
         self.facts: BodyFacts = NO_FACTS
-        self.body = call.body
+        self.body: Body = (call.body,) if isinstance(call.body, bytes) else call.body
         self.added: tuple[str, ...] = ()
-        self.shows_text = self.wishes.origin != "client" or parts.settings.show_prompts
+        self.shows_text = parts.settings.shows_text_of(self.wishes.origin)
         self.uncompressed = False
         """Something may be put into the response: the server isn't told which compressions the client reads."""
         self.started = False
@@ -62,6 +64,7 @@ class ProxiedRequest:
         self._parts = parts
         self._received_s = parts.clock.monotonic()
         self._session: SessionId | None = None
+        self._packed_prompt: bytes | None = None
         self._prepared = False
 
     async def prepare(self) -> None:
@@ -69,16 +72,19 @@ class ProxiedRequest:
         if self._prepared:
             return
         self._prepared = True
-        if self.observed and len(self.call.body) > OFF_LOOP_BYTES:
-            await asyncio.to_thread(self._read)
-        elif self.observed:
-            self._read()
+        if self.observed:
+            try:
+                await self._read()
+            except BodyUnread as unread:
+                self._mark(f"the request is passed on unread: {unread}")
+            except Exception as error:  # The tap's outer edge: it may fail, the chat must not.
+                self.mark_failure("reading the request", error)
 
     def headers(self) -> RawHeaders:
         """The headers for the server."""
         session = self._session.encode("ascii") if self._session else None
         key = self._parts.settings.vllm_api_key if self.wishes.origin != "client" else None
-        headers = headers_for_server(self.call, self.body, session, key)
+        headers = headers_for_server(self.call, sum(map(len, self.body)), session, key)
         return [pair for pair in headers if pair[0] != b"accept-encoding"] if self.uncompressed else headers
 
     def sent(self) -> None:
@@ -113,9 +119,10 @@ class ProxiedRequest:
                 transfers_kv=facts.transfers_kv,
             )
         )
-        if facts.prompt_token_ids is not None:
+        if facts.prompt_token_ids is not None or self._packed_prompt is not None:
             self.tokens_asked = True
-            parts.emit(RequestPromptTokens(self.id, facts.prompt_token_ids, "request", at_s))
+            token_ids = facts.prompt_token_ids or ()
+            parts.emit(RequestPromptTokens(self.id, token_ids, "request", at_s, self._packed_prompt))
         elif not facts.wants_token_ids and TOKEN_IDS_FIELD not in self.added:
             self.ask_for_tokens()
 
@@ -128,22 +135,23 @@ class ProxiedRequest:
 
     def mark_failure(self, doing: str, error: Exception) -> None:
         """A mistake of the dashboard's own becomes a mark on the request; its words may have the prompt in them."""
-        parts = self._parts
         told = f"{type(error).__name__}: {error}" if self.shows_text else type(error).__name__
         logger.error("proxy: %s failed, it is passed on unread: %s", doing, type(error).__name__)
-        detail = f"{doing} failed, it is passed on unread: {told}"
+        self._mark(f"{doing} failed, it is passed on unread: {told}")
+
+    def _mark(self, detail: str) -> None:
+        parts = self._parts
         parts.emit(Malformed(parts.server, "sse", detail, parts.clock.monotonic(), request=self.id))
 
-    def _read(self) -> None:
-        parts, call, mode = self._parts, self.call, self.wishes.mode
+    async def _read(self) -> None:
+        parts, call, mode, with_label = self._parts, self.call, self.wishes.mode, self.shows_text
         record = parts.server_record()
-        try:
-            facts = read_body_facts(call.body, parts.salt_key, with_label=self.shows_text)
-            reports = parts.settings.report_all_reuse
-            body, added = enriched(call.body, call.path, mode, facts, record, reports=reports)
-        except Exception as error:  # The tap's outer edge: it may fail, the chat must not.
-            self.mark_failure("reading the request", error)
-            return
-        self.facts, self.body, self.added = facts, body, added
-        if not names_session(call.headers) and may_name_session(mode, facts, record):
+        fields = wanted(call.path, mode, record, reports=parts.settings.report_all_reuse)
+        if isinstance(call.body, bytes):
+            reading = read_request(call.body, parts.salt_key, fields, with_label=with_label)
+        else:
+            reading = await parts.body_reader.read_request(call.body, parts.salt_key, fields, with_label=with_label)
+        self.facts, self.added, self._packed_prompt = reading.facts, reading.added, reading.packed_prompt
+        self.body = spliced(self.body, reading.inserts)
+        if not names_session(call.headers) and may_name_session(mode, self.facts, record):
             self._session = SessionId(self.id)

@@ -15,6 +15,8 @@ _ORIGINS: dict[bytes, Origin] = {b"page": "page", b"scenario": "scenario"}
 class Call(NamedTuple):
     """A client's request. `target` is the path with its query, as the client wrote it; header names are lower case.
 
+    body: in pieces where it is large.
+
     from_own_page: a page of this dashboard sent it, so what its headers say of its origin counts.
     began_s: when its head had been read, by the clock's monotonic seconds; None where nobody noted it.
     """
@@ -23,7 +25,7 @@ class Call(NamedTuple):
     path: str
     target: bytes
     headers: RawHeaders
-    body: bytes
+    body: bytes | tuple[bytes, ...]
     from_own_page: bool = False
     began_s: float | None = None
 

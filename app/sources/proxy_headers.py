@@ -44,15 +44,15 @@ class ResponseHead:
         self.headers += [pair for pair in STREAM_HEADERS if pair[0] not in self.names]
 
 
-def headers_for_server(call: Call, body: bytes, session: bytes | None, api_key: str | None) -> RawHeaders:
-    """The client's own headers, the length of `body`, and what is given of a session id and a key that it has not."""
+def headers_for_server(call: Call, length: int, session: bytes | None, api_key: str | None) -> RawHeaders:
+    """The client's own headers, the body's `length`, and what is given of a session id and a key that it has not."""
     dropped, named = _NOT_TO_SERVER, named_by_connection(call.headers)
     if named:
         dropped = dropped | named
     headers = [pair for pair in call.headers if pair[0] not in dropped and not pair[0].startswith(OWN_PREFIX)]
     names = {name for name, _ in call.headers}
-    if body or b"content-length" in names or call.method in ("POST", "PUT", "PATCH"):
-        headers.append((b"content-length", b"%d" % len(body)))
+    if length or b"content-length" in names or call.method in ("POST", "PUT", "PATCH"):
+        headers.append((b"content-length", b"%d" % length))
     if session is not None:
         headers.append((b"x-session-id", session))
     if api_key and b"authorization" not in names:

@@ -21,11 +21,13 @@ from ..observations import (
 )
 from ..wire.chat_chunks import read_body, read_error, read_event
 from ..wire.gap_counts import GapCounts
+from ..wire.packed_ids import ID_BYTES, MAX_LISTED_IDS, pack_ids, unpack_ids
 from ..wire.plain_tokens import PlainTokens
 from ..wire.prompt_ids import PromptIds
 from ..wire.said import ANSWER, Said
 from ..wire.sse import SseDecoder
 from ..wire.usage import EngineTimes, Usage
+from .body_reader import OFF_LOOP_BYTES
 
 OUTPUT_TOKENS_EVERY_S = 0.1
 MAX_MARKS = 10
@@ -65,6 +67,7 @@ class ResponseTap:
         self._plain = PlainTokens()
         self._prompt_ids = PromptIds(max_held_bytes)
         self._body: bytearray | None = None
+        self._had_body = False
         self._inflate: zlib._Decompress | None = None
         self._status = 0
         self._events = 0
@@ -123,12 +126,13 @@ class ResponseTap:
         if decoder is not None:
             if not self._saw_answer:
                 data, start = self._prompt_ids.feed(data[start:] if start else data), 0
-                if self._prompt_ids.ids is not None and not self.knows_prompt:
-                    self._tell_prompt(self._prompt_ids.ids, at_s)
+                self._tell_long_prompt(at_s)
             self._feed_stream(decoder, data, start, at_s)
             if decoder.gave_up:
                 self._give_up(f"a line is longer than {self._max_held_bytes} bytes", at_s)
         elif self._body is not None:
+            data = self._prompt_ids.feed(data)
+            self._tell_long_prompt(at_s)
             room = MAX_ERROR_BYTES - len(self._body) if self._status >= 400 else len(data)
             self._body += data[: max(room, 0)]
             if len(self._body) > self._max_held_bytes:
@@ -136,13 +140,14 @@ class ResponseTap:
 
     def end(self, at_s: float) -> None:
         """The body's end, or where it broke off: says what is said once."""
+        rest = self._prompt_ids.flush()
         if self._decoder is not None and not self._given_up:
-            for event in self._decoder.flush():
+            for event in [*self._decoder.feed(rest), *self._decoder.flush()]:
                 said = read_event(event.data, event.name)
                 if said.malformed is None:  # What a broken stream ends in isn't the server's mistake.
                     self._hear(said, at_s)
         elif self._body and not self._given_up:
-            self._read_whole(bytes(self._body), at_s)
+            self._read_whole(bytes(self._body + rest), at_s)
         self._tell_output(at_s)
         usage, times = self._usage, self._times
         if usage is not None:
@@ -159,6 +164,23 @@ class ResponseTap:
                 )
             )
 
+    def take_long_body(self) -> bytearray | None:
+        """At the end, before `end`: a whole body that is too long to be read here. `hear_long_body` takes what it
+        says."""
+        if self._body is None or self._given_up or len(self._body) <= OFF_LOOP_BYTES:
+            return None
+        body, self._body = self._body, None
+        body += self._prompt_ids.flush()
+        return body
+
+    def hear_long_body(self, said: Said | None, at_s: float) -> None:
+        """What the body says; None where it couldn't be read."""
+        if said is None:
+            self._give_up("nobody had the time to read it", at_s)
+        else:
+            self._had_body = True
+            self._hear_whole(said, at_s)
+
     def outcome(self) -> Outcome:
         """What became of a response whose bytes all arrived. A stream that can't be read counts as ok."""
         if self._status >= 400:
@@ -168,7 +190,7 @@ class ResponseTap:
         if self._given_up:
             return "ok"
         if self._decoder is None:
-            return "ok" if self._body else "empty"
+            return "ok" if self._body or self._had_body else "empty"
         if self.finish_reason is not None or (self.complete and self.content_chunks):
             return "ok"
         return "empty" if self.complete or not self._events else "truncated"
@@ -235,13 +257,27 @@ class ResponseTap:
 
     def _tell_prompt(self, token_ids: tuple[int, ...], at_s: float) -> None:
         self.knows_prompt = True
-        self._emit(RequestPromptTokens(self._request, token_ids, "response", at_s))
+        packed = pack_ids(token_ids) if len(token_ids) > MAX_LISTED_IDS else None
+        token_ids = token_ids if packed is None else ()
+        self._emit(RequestPromptTokens(self._request, token_ids, "response", at_s, packed))
+
+    def _tell_long_prompt(self, at_s: float) -> None:
+        packed = self._prompt_ids.packed
+        if packed is None or self.knows_prompt:
+            return
+        if len(packed) <= MAX_LISTED_IDS * ID_BYTES:
+            self._tell_prompt(unpack_ids(packed), at_s)
+        else:
+            self.knows_prompt = True
+            self._emit(RequestPromptTokens(self._request, (), "response", at_s, packed))
 
     def _read_whole(self, body: bytes, at_s: float) -> None:
         if self._status >= 400:
             self.error = read_error(body)
             return
-        said = read_body(body)
+        self._hear_whole(read_body(body), at_s)
+
+    def _hear_whole(self, said: Said, at_s: float) -> None:
         self.complete = said.malformed is None
         self.content_chunks = int(said.answer or said.reasoning)
         self._note(said, at_s)

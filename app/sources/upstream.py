@@ -6,10 +6,13 @@ a streamed response of 64 events costs about 40 % less CPU through it than throu
 (`benchmarks/proxy.py` measures).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 RawHeaders = list[tuple[bytes, bytes]]
+
+Body = Sequence[bytes | memoryview]
+"""A request's body, in pieces: it may be large, and isn't copied."""
 
 Sink = Callable[[bytes, bool], bool]
 """Takes a piece of a body, and whether it is the last (which may be empty). Returns False to get no more for now."""
@@ -48,7 +51,7 @@ class Upstream(Protocol):
     """The client of one server."""
 
     async def send(
-        self, method: bytes, target: bytes, headers: RawHeaders, body: bytes, on_sent: Callable[[], None]
+        self, method: bytes, target: bytes, headers: RawHeaders, body: Body, on_sent: Callable[[], None]
     ) -> UpstreamResponse:
         """Sends a request, waits for the response's head. `on_sent` is called when its last byte has left.
 

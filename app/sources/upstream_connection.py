@@ -5,18 +5,21 @@ Pieces reach their sink from where they arrive, without a turn of the event loop
 
 import asyncio
 import select
+from collections import deque
 from collections.abc import Callable
 from typing import cast
 
 from ..errors import PrefixScopeError, Unreachable, UpstreamTimeout
 from .response_parser import NotHttp, ResponseParser
 from .silence_timer import SilenceTimer
-from .upstream import RawHeaders, Sink
+from .upstream import Body, RawHeaders, Sink
 
 READ_AHEAD_BYTES = 256 * 1024
 """Bytes of one response that wait for a slow client before reading from the server pauses."""
 JOIN_BYTES = 64 * 1024
 """Head and body up to this size leave in one write."""
+WRITE_BYTES = 256 * 1024
+"""Of a larger request, so much is written at once."""
 READ_BYTES = 16 * 1024
 """At most so much is read at once: what is done with one read holds the event loop for a short time only."""
 
@@ -52,6 +55,7 @@ class Connection(asyncio.BufferedProtocol):
         self._waiter: asyncio.Future[bool] | None = None
         self._sink: Sink | None = None
         self._on_sent: Callable[[], None] | None = None
+        self._unsent: deque[bytes | memoryview] = deque()
         self._error: PrefixScopeError | None = None
         self._in_use = False
         self._open = self._paused = False
@@ -68,7 +72,7 @@ class Connection(asyncio.BufferedProtocol):
         """The response's headers, as they came."""
         return self._parser.headers
 
-    def start(self, head: bytes, body: bytes, on_sent: Callable[[], None], *, without_body: bool) -> None:
+    def start(self, head: bytes, body: Body, on_sent: Callable[[], None], *, without_body: bool) -> None:
         """Writes a request. `on_sent` is called at once where the system took all of it, else when it has."""
         self._parser.expect(without_body=without_body)
         self._error = None
@@ -76,14 +80,14 @@ class Connection(asyncio.BufferedProtocol):
         self._on_sent = on_sent
         self.received_s = self._now()
         self._silence.start()
-        transport = self._transport
-        if len(head) + len(body) <= JOIN_BYTES:
-            transport.write(head + body)
+        if len(head) + sum(map(len, body)) <= JOIN_BYTES:
+            self._unsent.append(b"".join((head, *body)))
         else:
-            transport.write(head)
-            transport.write(body)
-        if transport.get_write_buffer_size() == 0:
-            self._sent()
+            self._unsent.append(head)
+            for piece in body:
+                view = memoryview(piece)
+                self._unsent.extend(view[at : at + WRITE_BYTES] for at in range(0, len(view), WRITE_BYTES))
+        self._write_on()
 
     async def head(self) -> None:
         """Waits for the status line and headers."""
@@ -104,12 +108,14 @@ class Connection(asyncio.BufferedProtocol):
         """See `UpstreamResponse.pipe`. Pieces go to `sink` from where they arrive, without a turn of the event loop."""
         while True:
             if self._pieces or self._parser.message_done:
-                last = self._parser.message_done
                 data = self._take()
+                last = self._parser.message_done and not self._pieces
                 if last:
                     self._finish()
                 if not sink(data, last) or last:
                     return
+                if self._pieces:
+                    await asyncio.sleep(0)
             elif self._error is not None:
                 raise self._error
             else:
@@ -205,7 +211,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         """The system has taken everything."""
-        self._sent()
+        self._write_on()
 
     # --- inside ---
 
@@ -248,10 +254,15 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _take(self) -> bytes:
+        """What waits here, at most `READ_BYTES` or a piece at once."""
         pieces = self._pieces
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        pieces.clear()
-        if self._paused and not self._parser.message_done:
+        count = size = 0
+        while count < len(pieces) and (not count or size + len(pieces[count]) <= READ_BYTES):
+            size += len(pieces[count])
+            count += 1
+        data = pieces[0] if count == 1 else b"".join(pieces[:count])
+        del pieces[:count]
+        if self._paused and not pieces and not self._parser.message_done:
             self._paused = False
             self.received_s = self._now()
             self._transport.resume_reading()
@@ -260,6 +271,19 @@ class Connection(asyncio.BufferedProtocol):
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(False)
+
+    def _write_on(self) -> None:
+        """Writes the next slice of the request, and one in each turn of the loop after it while the system takes it."""
+        if not self._in_use or not self._open:
+            return
+        if self._unsent:
+            self._transport.write(self._unsent.popleft())
+            if self._transport.get_write_buffer_size():
+                return  # `resume_writing` goes on.
+            if self._unsent:
+                self._loop.call_soon(self._write_on)
+                return
+        self._sent()
 
     def _sent(self) -> None:
         on_sent, self._on_sent = self._on_sent, None
@@ -272,7 +296,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._paused:
             self._paused = False
             self._transport.resume_reading()
-        if self._open and self._parser.leaves_reusable:
+        if self._open and self._parser.leaves_reusable and not self._unsent:
             self._give_back(self)
         else:
             self.close()

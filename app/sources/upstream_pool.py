@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from ..errors import Unreachable, UpstreamTimeout
 from .clock import Clock
-from .upstream import RawHeaders
+from .upstream import Body, RawHeaders
 from .upstream_connection import READ_BYTES, Connection, reason_of
 
 IDLE_S = 4.0
@@ -38,7 +38,7 @@ class HttpUpstream:
         self._closed = False
 
     async def send(
-        self, method: bytes, target: bytes, headers: RawHeaders, body: bytes, on_sent: Callable[[], None]
+        self, method: bytes, target: bytes, headers: RawHeaders, body: Body, on_sent: Callable[[], None]
     ) -> Connection:
         """See `Upstream.send`."""
         head = [method, b" ", self._prefix, target, b" HTTP/1.1\r\nhost: ", self._authority, b"\r\n"]

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ..errors import PrefixScopeError, error_body
+from ..sources.body_reader import OFF_LOOP_BYTES
 from ..sources.chat_proxy import Call, ChatProxy, Exchange
 from .origin import UnknownHost, is_known_host, is_same_origin
 from .paths import ServerPaths
@@ -21,6 +22,10 @@ Scope = MutableMapping[str, Any]
 
 BODY_IDLE_S = 60.0
 """Without a byte of a request's body for so long, its place among `max_streams` is given to others."""
+
+
+PIECE_BYTES = 64 * 1024
+"""Pieces of a large body are at least of this size."""
 
 
 class BodyTooLarge(PrefixScopeError):
@@ -129,12 +134,14 @@ async def _exchange(exchange: Exchange, receive: Receive, send: Send, ping_inter
         exchange.close()
 
 
-async def _read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
+async def _read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes | tuple[bytes, ...]:
+    """The whole body; a large one in pieces, since joining them would take milliseconds."""
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit() and int(value) > max_bytes:
             raise _too_large(max_bytes)
     pieces: list[bytes] = []
-    size = 0
+    large: list[bytes] = []
+    size = held = 0
     more = True
     while more:
         step = first_step(receive())
@@ -151,9 +158,16 @@ async def _read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
         if piece := message.get("body", b""):
             pieces.append(piece)
             size += len(piece)
+            held += len(piece)
+            if size > OFF_LOOP_BYTES and held >= PIECE_BYTES:
+                large.append(b"".join(pieces))
+                pieces.clear()
+                held = 0
             if size > max_bytes:
                 raise _too_large(max_bytes)
         more = message.get("more_body", False)
+    if large:
+        return (*large, b"".join(pieces))
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 

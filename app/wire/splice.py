@@ -6,6 +6,7 @@ nothing is added. Imports nothing of the project.
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -33,15 +34,46 @@ class _Object(NamedTuple):
     end: int
 
 
+class Inserts(NamedTuple):
+    """(Place, text) of what goes into a body, in order, and which fields that adds."""
+
+    texts: tuple[tuple[int, bytes], ...]
+    added: tuple[str, ...]
+
+
 def enrich_body(body: bytes, *, usage: bool, token_ids: bool, full_report: bool = False) -> Spliced:
-    """`body` with `stream_options.include_usage`, `return_token_ids` and the full reuse report asked for, where absent.
+    """`body` with what `find_inserts` finds."""
+    inserts = find_inserts(body, usage=usage, token_ids=token_ids, full_report=full_report)
+    return Spliced(b"".join(spliced((body,), inserts.texts)), inserts.added)
+
+
+def spliced(body: Sequence[bytes | memoryview], texts: Sequence[tuple[int, bytes]]) -> Sequence[bytes | memoryview]:
+    """`body`, in pieces, with `texts` in it: it may be large, and isn't copied."""
+    if not texts:
+        return body
+    waiting = list(texts)
+    pieces: list[bytes | memoryview] = []
+    passed = 0
+    for piece in body:
+        view, taken = memoryview(piece), 0
+        while waiting and waiting[0][0] <= passed + len(view):
+            at, text = waiting.pop(0)
+            pieces += (view[taken : at - passed], text)
+            taken = at - passed
+        pieces.append(view[taken:])
+        passed += len(view)
+    return pieces
+
+
+def find_inserts(body: bytes, *, usage: bool, token_ids: bool, full_report: bool = False) -> Inserts:
+    """Asks for `stream_options.include_usage`, `return_token_ids` and the full reuse report, where absent in `body`.
 
     `usage` is to be True only for a streamed request: vLLM refuses `stream_options` on others. A full report reaches
     every subscriber of the server's events.
     """
     top = _scan(body, 0) if _is_plain_object(body) else None
     if top is None:
-        return Spliced(body, ())
+        return Inserts((), ())
     inserts: list[tuple[int, bytes]] = []
     added: list[str] = []
     members: list[bytes] = []
@@ -58,9 +90,7 @@ def enrich_body(body: bytes, *, usage: bool, token_ids: bool, full_report: bool 
         members.append(b'"return_token_ids":true')
     if members:
         inserts.append((top.end, (b"," if top.keys else b"") + b",".join(members)))
-    for at, text in sorted(inserts, reverse=True):
-        body = body[:at] + text + body[at:]
-    return Spliced(body, tuple(added))
+    return Inserts(tuple(sorted(inserts)), tuple(added))
 
 
 def _inner_insert(body: bytes, top: _Object, field: str, value: bytes) -> bytes | tuple[int, bytes] | None:

@@ -7,8 +7,10 @@ import pytest
 from app.events import ServerRecord
 from app.ids import ServerId
 from app.settings import Mode
-from app.sources.additions import enriched, is_vllm_itself, may_name_session, vllm_version
+from app.sources.additions import is_vllm_itself, may_name_session, vllm_version, wanted
 from app.wire.body_facts import read_body_facts
+from app.wire.request_reading import Wanted, read_request
+from app.wire.splice import spliced
 
 UP = ServerRecord(ServerId("s"), state="up", version="0.32.0")
 READ = replace(UP, metrics_state="ok", num_gpu_blocks=728, block_size=32)
@@ -33,7 +35,7 @@ def test_routers_are_told_from_servers(record: ServerRecord | None, itself: bool
     facts = read_body_facts(BODY, b"k" * 32)
     assert may_name_session("observe", facts, record) is itself
     assert not may_name_session("off", facts, record)
-    assert (enriched(BODY, "/v1/completions", "enrich", facts, record, reports=True).body != BODY) is itself
+    assert (wanted("/v1/completions", "enrich", record, reports=True) is not None) is itself
 
 
 @pytest.mark.parametrize(
@@ -48,10 +50,11 @@ def test_versions(version: str, numbers: tuple[int, ...]) -> None:
     ("version", "reports", "asked"), [("0.32.0", False, False), ("0.32.0", True, True), ("0.18.0", True, False)]
 )
 def test_the_full_report_is_asked_for_only_where_set(version: str, reports: bool, asked: bool) -> None:
-    facts = read_body_facts(BODY, b"k" * 32)
-    record = replace(READ, version=version)
-    added = enriched(BODY, "/v1/chat/completions", "enrich", facts, record, reports=reports)
-    assert (b'"vllm_xargs":{"kv_cache_report_mode":"full"}' in added.body) is asked
+    fields = wanted("/v1/chat/completions", "enrich", replace(READ, version=version), reports=reports)
+    reading = read_request(BODY, b"k" * 32, fields, with_label=False)
+    sent = b"".join(spliced((BODY,), reading.inserts))
+    assert (b'"vllm_xargs":{"kv_cache_report_mode":"full"}' in sent) is asked
+    assert b'"return_token_ids":true' in sent
 
 
 @pytest.mark.parametrize(
@@ -64,5 +67,10 @@ def test_the_full_report_is_asked_for_only_where_set(version: str, reports: bool
     ],
 )
 def test_where_nothing_is_added_to_the_body(mode: Mode, path: str) -> None:
-    facts = read_body_facts(BODY, b"k" * 32)
-    assert enriched(BODY, f"/v1/{path}", mode, facts, READ, reports=True) == (BODY, ())
+    assert wanted(path, mode, READ, reports=True) is None
+    assert read_request(BODY, b"k" * 32, None, with_label=False).inserts == ()
+
+
+def test_what_is_no_object_gets_nothing() -> None:
+    for body in (b"[1]", b"", b'{"a":1,"a":2}'):
+        assert read_request(body, b"k" * 32, Wanted(token_ids=True, full_report=False), with_label=False).inserts == ()

@@ -20,6 +20,7 @@ from app.observations import (
     RequestUsage,
 )
 from app.sources.response_tap import OUTPUT_TOKENS_EVERY_S, ResponseTap
+from app.wire.packed_ids import pack_ids
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"
 
@@ -176,6 +177,6 @@ def test_the_ids_of_a_long_prompt_are_told_before_the_first_token() -> None:
         tap, seen = listen([stream[at : at + size] for at in range(0, len(stream), size)])
         told = [one for one in seen if isinstance(one, RequestPromptTokens | RequestFirstToken)]
         assert [type(one).__name__ for one in told] == ["RequestPromptTokens", "RequestFirstToken"]
-        assert isinstance(told[0], RequestPromptTokens) and told[0].token_ids == ids
+        assert isinstance(told[0], RequestPromptTokens) and told[0].token_ids == () and told[0].packed == pack_ids(ids)
         assert not [one for one in seen if isinstance(one, Malformed)]
         assert tap.content_chunks == 3

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.wire.splice import REPORT_FIELD, TOKEN_IDS_FIELD, USAGE_FIELD, Spliced, enrich_body
+from app.wire.splice import REPORT_FIELD, TOKEN_IDS_FIELD, USAGE_FIELD, Spliced, enrich_body, find_inserts, spliced
 
 USAGE = b'"stream_options":{"include_usage":true}'
 IDS = b'"return_token_ids":true'
@@ -124,3 +124,13 @@ def test_a_body_of_a_megabyte_keeps_every_byte() -> None:
     text = json.dumps({"prompt": list(range(200_000)), "x": "é\n" * 50_000}).encode()
     spliced = enrich_body(text, usage=True, token_ids=True)
     assert spliced.body == text[:-1] + b"," + USAGE + b"," + IDS + b"}"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_a_body_in_pieces_is_spliced_where_it_would_be_whole(size: int) -> None:
+    body = b'{"stream":true,"stream_options":{"x":1},"vllm_xargs":{},"messages":[]}'
+    inserts = find_inserts(body, usage=True, token_ids=True, full_report=True)
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+    whole = enrich_body(body, usage=True, token_ids=True, full_report=True)
+    assert len(inserts.texts) == 3
+    assert b"".join(spliced(pieces, inserts.texts)) == whole.body
