@@ -3,7 +3,7 @@
 import { blockPath, getJson, post, postJson, streamChat } from "./api.js";
 import { createBlockWords } from "./block_words.js";
 import { createSight } from "./charts/chart.js";
-import { createComposer } from "./composer.js";
+import { createComposer, freshSalt } from "./composer.js";
 import { connect, createPosition } from "./connection.js";
 import { Effects } from "./effects.js";
 import { createFrame } from "./frame.js";
@@ -33,10 +33,12 @@ import { createTree } from "./views/tree.js";
 import { createTourBar } from "./views/tour.js";
 import { createTry } from "./views/try.js";
 import { createCauses } from "./views/why/causes.js";
+import { createFix } from "./views/why/fix.js";
 import { createMicroscope } from "./views/why/microscope.js";
 import { createRuler } from "./views/why/ruler.js";
 import { createVerdictLinks } from "./views/why/verdict.js";
 import { createAsker } from "./why/asking.js";
+import { createFixing } from "./why/fixing.js";
 import { bodyKey } from "./why/forecast.js";
 import { createSentBook } from "./why/sent_book.js";
 import { LANGUAGES, firstLanguage, language, translate, useLanguage } from "./words.js";
@@ -86,10 +88,11 @@ function start() {
   const book = createSentBook({ send: streamChat, forecastOf: (body) => asker.take(bodyKey(body)) });
 
   /** What is sent now is looked for in what happens now. */
-  function send(request) {
+  const nowBy = (way) => (request) => {
     replay.live();
-    return book.send(request);
-  }
+    return way(request);
+  };
+  const send = nowBy(book.send);
 
   const composer = createComposer({ send, onChange: (run) => set({ run }) });
   const loader = createCardLoader({
@@ -132,6 +135,14 @@ function start() {
   const glossary = createGlossary();
   const causes = createCauses();
   const microscope = createMicroscope({ getJson, set, causes });
+  const fixing = createFixing({
+    ask: (requests, signal) => postJson("api/remedy", requests, { signal }),
+    send: nowBy(streamChat),
+    salt: freshSalt,
+    onChange: (fix) => set({ fix }),
+  });
+  const fix = createFix({ fixing, book, getState: () => store.state });
+  const openMicroscope = (id) => id !== undefined && microscope.open(id);
   const keys = createKeys({
     store: remembered,
     actions: {
@@ -140,7 +151,7 @@ function start() {
       tree: focusOn("#tree-stage"),
       cache: focusOn("#cache-stage"),
       numbers: focusOn("#numbers-tabs [aria-selected=true]"),
-      why: () => store.state.requestOrder.length > 0 && microscope.open(store.state.requestOrder[0]),
+      why: () => openMicroscope(chosenRequest() ?? store.state.requestOrder[0]),
       words: () => set({ words: !ui.words }),
       unfold: () => set({ unfolded: !ui.unfolded }),
       all: () => set({ zoom: null }),
@@ -174,6 +185,7 @@ function start() {
     createFigures(),
     createTourBar({ tour }),
     tryIt.view,
+    fix.view,
     createVerdictLinks({ book, onOpen: microscope.open, causes }),
     createRuler({ asker, draft: tryIt.draft, onTouch: () => frame.invalidate() }),
     tree.prepare,

@@ -7,6 +7,7 @@ import { IDLE } from "./composer.js";
 import { LIVE } from "./replay.js";
 import { CLOSED } from "./tour.js";
 import { UNASKED } from "./why/asking.js";
+import { UNFIXED } from "./why/fixing.js";
 import { CLOSED as CLOSED_MICROSCOPE } from "./why/microscope.js";
 
 export function initialUi() {
@@ -43,6 +44,8 @@ export function initialUi() {
     forecast: UNASKED,
     /** The request that the microscope shows: {id, phase, start, answer, error}. */
     microscope: CLOSED_MICROSCOPE,
+    /** What keeps the newest request of the form from sharing, and what mending it gained. */
+    fix: UNFIXED,
     tour: CLOSED,
   };
 }

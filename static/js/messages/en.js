@@ -3,6 +3,7 @@
 import causes from "./en/causes.js";
 import charts from "./en/charts.js";
 import figures from "./en/figures.js";
+import fix from "./en/fix.js";
 import forecast from "./en/forecast.js";
 import frame from "./en/frame.js";
 import glossary from "./en/glossary.js";
@@ -15,4 +16,4 @@ import time from "./en/time.js";
 import tour from "./en/tour.js";
 import tryIt from "./en/try.js";
 
-export default { ...frame, ...figures, ...forecast, ...glossary, ...info, ...causes, ...charts, ...microscope, ...numbers, ...pictures, ...steps, ...time, ...tour, ...tryIt };
+export default { ...frame, ...figures, ...fix, ...forecast, ...glossary, ...info, ...causes, ...charts, ...microscope, ...numbers, ...pictures, ...steps, ...time, ...tour, ...tryIt };

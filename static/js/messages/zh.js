@@ -3,6 +3,7 @@
 import causes from "./zh/causes.js";
 import charts from "./zh/charts.js";
 import figures from "./zh/figures.js";
+import fix from "./zh/fix.js";
 import forecast from "./zh/forecast.js";
 import frame from "./zh/frame.js";
 import glossary from "./zh/glossary.js";
@@ -15,4 +16,4 @@ import time from "./zh/time.js";
 import tour from "./zh/tour.js";
 import tryIt from "./zh/try.js";
 
-export default { ...frame, ...figures, ...forecast, ...glossary, ...info, ...causes, ...charts, ...microscope, ...numbers, ...pictures, ...steps, ...time, ...tour, ...tryIt };
+export default { ...frame, ...figures, ...fix, ...forecast, ...glossary, ...info, ...causes, ...charts, ...microscope, ...numbers, ...pictures, ...steps, ...time, ...tour, ...tryIt };

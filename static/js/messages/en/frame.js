@@ -107,7 +107,7 @@ export default {
   "keys.projector": "make everything larger, for a projector",
   "keys.language": "switch the language",
   "keys.arrows": "move within requests, tree and cache; each block shows its card",
-  "keys.why": "see why the newest request hit or missed, token by token",
+  "keys.why": "see why the chosen or newest request hit or missed, token by token",
   "keys.enter": "on a branch of the tree: zoom in, or out again; on a request: see why it hit or missed",
   "keys.escape": "close the card or this sheet, zoom out",
 };

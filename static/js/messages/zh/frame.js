@@ -105,7 +105,7 @@ export default {
   "keys.projector": "放大全部内容，适合投影",
   "keys.language": "切换语言",
   "keys.arrows": "在请求、树和缓存图中移动；每个块显示其卡片",
-  "keys.why": "逐个 token 查看最新请求命中或未命中的原因",
+  "keys.why": "逐个 token 查看所选或最新请求命中或未命中的原因",
   "keys.enter": "在树的分支上：放大或还原；在请求上：查看命中或未命中的原因",
   "keys.escape": "关闭卡片或此表，取消放大",
 };

@@ -1,0 +1,30 @@
+/** Fix and resend. */
+
+export default {
+  "fix.hint": "{name} keeps it from sharing: {span}",
+  "fix.open": "Fix and resend …",
+  "fix.open-advice": "What to do …",
+  "fix.close": "Close",
+  "fix.lead": "Two requests that would share a prefix, if this didn't stand in it.",
+  "fix.constant": { one: "{n} character behind it is the same in both, and is computed anew each time.", other: "{n} characters behind it are the same in both, and are computed anew each time." },
+  "fix.earlier": "earlier",
+  "fix.later": "later",
+  "fix.nothing": "nothing",
+  "fix.diff": "Rewritten so that it can share",
+  "fix.changes": "What else it changes:",
+  "fix.no-remedy": "No machine can write this better without knowing what is meant. See the advice above.",
+  "fix.send": "Send both, before and after",
+  "fix.stop": "Stop",
+  "fix.how":
+    "Sends four requests of a few answer tokens each: the earlier and the later one as they are, then both rewritten. Each pair has a salt of its own, so that nothing cached before helps either; what counts is the later one of each pair.",
+  "fix.sending": { one: "Sending {n} of 4 …", other: "Sending {n} of 4 …" },
+  "fix.measured": "Measured on this server: the later request of each pair",
+  "fix.as-is": "as it is",
+  "fix.rewritten": "rewritten",
+  "fix.cached": "cached tokens",
+  "fix.ttft": "first token",
+  "fix.of": { one: "{cached} of {n}", other: "{cached} of {n}" },
+  "fix.gain": "{after} cached tokens instead of {before}, and the first token after {to} instead of {from}.",
+  "fix.gain-tokens": "{after} cached tokens instead of {before}. The first token came after {to} and {from}: too small a gain to be felt beside the queue and noise.",
+  "fix.no-gain": "No gain: {after} cached tokens, {before} before. What is the same is shorter than a block, or something else differs too.",
+};
