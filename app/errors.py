@@ -31,6 +31,13 @@ class BadRequest(PrefixScopeError):
     code = "bad_request"
 
 
+class Redacted(PrefixScopeError):
+    """An answer that would hold prompt text, asked of a dashboard that shows none."""
+
+    status = 403
+    code = "redacted"
+
+
 class NotFound(PrefixScopeError):
     """What was asked for isn't kept, or never was."""
 

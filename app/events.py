@@ -137,6 +137,10 @@ class RequestRecord:
     salted: whether the request carries a cache salt.
     cold: whether the page made that salt, to be sure of a cold start.
     transferred: its KV cache came from a prefill node: its cached_tokens are no prefix hit, and count in no hit rate.
+    reported_by_router: its usage is as a router in front of the servers reported it: of a split into prefill and
+        decode nodes it may be the decode node's, whose prompt came whole from the other.
+    server_closed_ms: when the dashboard closed the server's connection because the client had left. Whether the server
+        stopped at once is its own affair: see its running requests.
     reference_id: the request to compare this one's first-token time with: cold, and of about the same length.
     reference_ttft_ms: that request's ttft_ms.
     verdict: one sentence; null until there is enough to say.
@@ -179,6 +183,8 @@ class RequestRecord:
     salted: bool = False
     cold: bool = False
     transferred: bool = False
+    reported_by_router: bool = False
+    server_closed_ms: float | None = None
     reference_id: RequestId | None = None
     reference_ttft_ms: float | None = None
     verdict: Verdict | None = None
@@ -575,6 +581,7 @@ class Hello(Event):
     backlog_events: events kept for a client that resumes from a sequence number.
     demo: whether this is the demo, with the embedded engine.
     show_prompts: whether the text of every request is shown, not only of the page's own.
+    redact: whether no text is shown at all.
     """
 
     type: ClassVar[str] = "hello"
@@ -584,6 +591,7 @@ class Hello(Event):
     backlog_events: int
     demo: bool
     show_prompts: bool
+    redact: bool = False
 
 
 @dataclass(frozen=True, slots=True)

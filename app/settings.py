@@ -54,6 +54,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("viewer_tokens", "", "tokens of those who may watch, but not send or change anything"),
     Setting("insecure", "false", "listen beyond this machine without any token"),
     Setting("show_prompts", "false", "show the text of every request, not only of the page's own (demo: true)"),
+    Setting("redact", "false", "show no text at all, of the page's own requests neither; wins over show_prompts"),
     Setting("allow_cache_reset", "false", "let the page have the server empty its prefix cache (VLLM_SERVER_DEV_MODE)"),
     Setting("scrape_interval_s", "1", "seconds between two readings of /metrics"),
     Setting("scrape_timeout_s", "5", "seconds after which a reading of /metrics is given up"),
@@ -102,6 +103,7 @@ class Settings:
     viewer_tokens: str
     insecure: bool
     show_prompts: bool
+    redact: bool
     allow_cache_reset: bool
     scrape_interval_s: float
     scrape_timeout_s: float
@@ -126,6 +128,10 @@ class Settings:
     kv_receive_hwm: int
     heartbeat_s: float
     shutdown_grace_s: float
+
+    def shows_text_of(self, origin: str) -> bool:
+        """Whether a request's text may leave the dashboard. `origin`: "client", or who of our own sent it."""
+        return not self.redact and (origin != "client" or self.show_prompts)
 
 
 def load_settings(environment: Mapping[str, str], overrides: Mapping[str, str | None] | None = None) -> Settings:

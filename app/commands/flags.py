@@ -16,7 +16,7 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[Parser]"
 REPEATED = ("vllm", "kv_events", "kv_replay")
 """Settings that may be given several times, one a server."""
 _METAVARS = {"vllm": "URL", "kv_events": "ADDRESS", "kv_replay": "ADDRESS"}
-_SWITCHES = ("show_prompts", "allow_cache_reset", "insecure")
+_SWITCHES = ("show_prompts", "redact", "allow_cache_reset", "insecure")
 ENGINE_FLAGS: dict[str, tuple[type, str]] = {
     "host": (str, "address to listen on (127.0.0.1)"),
     "port": (int, "port of the HTTP API (8000)"),

@@ -26,7 +26,7 @@ Every setting is an environment variable too, {prefix}<NAME>, such as {prefix}VL
 {table}
 """
 _FLAGS = (
-    "vllm", "kv_events", "kv_replay", "kv_topic", "host", "port", "mode", "show_prompts", "allow_cache_reset",
+    "vllm", "kv_events", "kv_replay", "kv_topic", "host", "port", "mode", "show_prompts", "redact", "allow_cache_reset",
     "insecure",
 )  # fmt: skip
 

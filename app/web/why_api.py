@@ -11,7 +11,7 @@ import msgspec
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from ..errors import BadRequest, NotFound, PrefixScopeError
+from ..errors import BadRequest, NotFound, PrefixScopeError, Redacted
 from ..ids import RequestId, ServerId
 from ..model.block_keys import unpack_tokens
 from ..model.nearest import Comparison, PromptForecast, compare, forecast_prompt
@@ -207,7 +207,10 @@ def _messages(body: bytes) -> list[dict[str, Any]]:
 async def remedy_of(request: Request) -> Response:
     """What kept each of the requests `{"requests": [...]}` from sharing with the one before it, and how it could be
     written instead. Nothing is sent to the server."""
-    body = await read_bounded(request, runtime_of(request).settings.max_tokenize_bytes)
+    settings = runtime_of(request).settings
+    if settings.redact:
+        raise Redacted("This dashboard shows no text, and a remedy is text.", hint="Start it without `redact`.")
+    body = await read_bounded(request, settings.max_tokenize_bytes)
     try:
         asked = msgspec.json.decode(body, type=_Requests)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
