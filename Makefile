@@ -11,7 +11,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes
 RUN_STAMP := .venv/.installed-$(shell cksum < requirements-lab.txt | cut -d' ' -f1)
 DEV_STAMP := .venv/.installed-dev-$(shell cat requirements-lab.txt requirements-dev.txt | cksum | cut -d' ' -f1)
 
-.PHONY: demo install dev system lint types py js test vllm-test soak golden lock clean
+.PHONY: demo install dev system lint types py js test vllm-test soak screenshots golden lock clean
 
 demo: install
 	@$(BIN)/python -m app demo --host $(HOST) --port $(PORT)
@@ -64,6 +64,9 @@ vllm-test: dev system
 # Half an hour of mixed traffic with faults; ends with status 1 where something leaks. Not part of the tests.
 soak: dev
 	$(BIN)/python -m scripts.soak --minutes $(or $(MINUTES),30)
+
+screenshots: dev system
+	$(BIN)/python -m scripts.screenshots
 
 golden: dev
 	$(BIN)/python -m scripts.write_contract
