@@ -7,7 +7,7 @@ from typing import Any
 from .definition import Experiment, Parameter
 from .errors import LabError
 
-MODULES = ("on_off", "prefix_length", "staircase", "work_saved")
+MODULES = ("on_off", "prefix_length", "staircase", "conversation", "pressure", "same_time", "work_saved", "same_answer")
 """In the order of their numbers. Loaded when asked for: they bring scipy with them."""
 
 
