@@ -5,7 +5,7 @@ batches of requests and is sent the samples that came of each, so it can go on f
 knows no clock, and is the same against a server and against the rehearsal of a test.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -82,7 +82,7 @@ class Experiment:
     conclude: Callable[[Setting, Sequence[Sample]], Findings]
     parameters: tuple[Parameter, ...] = ()
     needs: frozenset[str] = field(default_factory=lambda: frozenset({"cached_tokens", "salts"}))
-    local: Callable[[Setting], Sequence[Sample]] | None = None
+    local: Callable[[Setting], Iterable[Sample]] | None = None
     """For an experiment that needs no server: measures by itself, and `plan` stays empty."""
 
 

@@ -11,8 +11,15 @@ class LabError(PrefixScopeError):
     code = "bad_setting"
 
 
+class ServerRefused(PrefixScopeError):
+    """The server answered a request with an error, in the middle of a run."""
+
+    status = 502
+    code = "server_refused"
+
+
 class ServerLost(PrefixScopeError):
-    """The server refused a request, or went away, in the middle of a run."""
+    """The server went away in the middle of a run."""
 
     status = 502
     code = "server_unreachable"

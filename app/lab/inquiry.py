@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from .errors import LabError, ServerLost
+from .errors import LabError, ServerRefused
 from .server import COMPLETIONS_PATH, Answer, LabServer, fresh_salt
 from .setting import ServerFacts
 
@@ -19,7 +19,7 @@ FALLBACK_ALPHABET = tuple(range(1000, 1400))
 
 
 async def inquire(server: LabServer) -> ServerFacts:
-    """Raises Unreachable, LabError."""
+    """Raises Unreachable, ServerLost, LabError."""
     version = await server.get("/version") or {}
     listed = (await server.get("/v1/models") or {}).get("data") or []
     if not listed:
@@ -45,7 +45,7 @@ async def inquire(server: LabServer) -> ServerFacts:
     )
     try:
         return await _try_out(server, facts)
-    except ServerLost as error:
+    except ServerRefused as error:
         raise LabError(f"The server refuses a plain completion of token ids: {error.message}") from None
 
 

@@ -7,7 +7,10 @@ from typing import Any
 from .definition import Experiment, Parameter
 from .errors import LabError
 
-MODULES = ("on_off", "prefix_length", "staircase", "conversation", "pressure", "same_time", "work_saved", "same_answer")
+MODULES = (
+    "on_off", "prefix_length", "staircase", "order_matters", "conversation", "documents", "pressure", "sharing_rate",
+    "same_time", "work_saved", "load", "hash_algorithms", "same_answer",
+)  # fmt: skip
 """In the order of their numbers. Loaded when asked for: they bring scipy with them."""
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 from ..errors import PrefixScopeError
 from .accounting import Accounting
 from .definition import FRESH, Batch, Experiment, Request
-from .errors import LabError
+from .errors import LabError, ServerLost
 from .inquiry import options
 from .sample import Sample
 from .server import CHAT_PATH, COMPLETIONS_PATH, Answer, Counters, LabServer, fresh_salt
@@ -99,16 +99,24 @@ class Runner:
         alone = len(batch.requests) == 1
         before = self._counters
         tasks: list[asyncio.Task[Sample]] = []
-        async with asyncio.TaskGroup() as group:
-            for request in batch.requests:
-                tasks.append(group.create_task(self._one(request, gate, alone=alone)))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for request in batch.requests:
+                    tasks.append(group.create_task(self._one(request, gate, alone=alone)))
+        except BaseException:
+            done = [task.result() for task in tasks if not task.cancelled() and task.exception() is None]
+            self._keep([replace(sample, index=len(self._run.samples) + n) for n, sample in enumerate(done)])
+            raise
         self._counters = after = await self._server.counters()
         samples = self._counted(tuple(task.result() for task in tasks), batch, before, after)
         self._batches += 1
+        self._keep(samples)
+        return samples
+
+    def _keep(self, samples: Sequence[Sample]) -> None:
         for sample in samples:
             self._run.samples.append(sample)
             self._on_sample(self._run, sample)
-        return samples
 
     async def _one(self, request: Request, gate: asyncio.Semaphore, *, alone: bool) -> Sample:
         elsewhere = request.side == "off" and self._off_server is not None
@@ -245,8 +253,7 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
 
 def _failed(run: Run, errors: Sequence[PrefixScopeError]) -> None:
     error = errors[0]
-    lost = error.code == "server_unreachable" and "HTTP" not in error.message
-    run.state = "disconnected" if lost else "failed"
+    run.state = "disconnected" if isinstance(error, ServerLost) else "failed"
     run.detail = error.message
 
 

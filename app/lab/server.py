@@ -18,7 +18,7 @@ from ..wire.chat_chunks import read_error, read_event
 from ..wire.exposition import read_page
 from ..wire.sse import SseDecoder
 from ..wire.usage import EngineTimes, Usage
-from .errors import LabError, ServerLost
+from .errors import LabError, ServerLost, ServerRefused
 
 CHAT_PATH = "/v1/chat/completions"
 COMPLETIONS_PATH = "/v1/completions"
@@ -77,7 +77,7 @@ class LabServer:
         await self._http.aclose()
 
     async def send(self, path: str, body: Mapping[str, Any]) -> Answer:
-        """A streamed request. Raises ServerLost where the server refuses it, breaks off or isn't there."""
+        """A streamed request. Raises ServerRefused, and ServerLost where the server breaks off or isn't there."""
         content = msgspec.json.encode(body)
         decoder = SseDecoder(MAX_EVENT_BYTES)
         answer = Answer(time.perf_counter())
@@ -85,7 +85,7 @@ class LabServer:
             async with self._http.stream("POST", path, content=content) as response:
                 if response.status_code != 200:
                     said = read_error(await response.aread()) or "no reason"
-                    raise ServerLost(f"{self.url}{path} answers with HTTP {response.status_code}: {said}")
+                    raise ServerRefused(f"{self.url}{path} answers with HTTP {response.status_code}: {said}")
                 done = False
                 async for piece in response.aiter_raw():
                     now_s = time.perf_counter()
@@ -162,7 +162,7 @@ def _take(answer: Answer, data: bytes, now_s: float) -> bool:
     """Takes an event in; whether it was the end."""
     said = read_event(data)
     if said.error:
-        raise ServerLost(f"The server reports: {said.error}")
+        raise ServerRefused(f"The server reports: {said.error}")
     if answer.ttft_ms is None and (said.answer or said.reasoning or said.token_ids):
         answer.ttft_ms = (now_s - answer.began_s) * 1000
     if said.prompt_token_ids:
