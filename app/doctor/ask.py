@@ -1,6 +1,6 @@
 """One tiny request straight to the server, and what its answer says of what the server tells.
 
-Only where somebody asks for it: it costs the server a prefill of about one block.
+It costs the server a prefill of about two blocks, which stay in its cache until they are evicted; --no-ask avoids it.
 """
 
 import secrets

@@ -16,10 +16,11 @@ from ..events import ServerRecord, StreamHealth
 from ..ids import Rank, ServerId
 from ..model.details import LedgerLimits
 from ..model.ledger import Ledger
-from ..observations import Observation
+from ..observations import MetricsSampled, Observation
 from ..settings import Settings
 from ..sources.clock import SystemClock
 from ..sources.http_reading import read_http
+from ..sources.kv_ranks import KvRankSubscribers
 from ..sources.kv_subscriber import KvSubscriber
 from ..sources.metrics_scraper import MetricsScraper
 from ..sources.server_probe import ServerProbe
@@ -78,6 +79,7 @@ class _Examination:
         self._settings = settings
         self._http = http
         self._clock = SystemClock()
+        self._ranks: KvRankSubscribers | None = None
         self._ledger = Ledger(LIMITS, self._clock.wall_ms() - self._clock.monotonic() * 1000)
 
     async def facts(self, *, ask_it: bool) -> Facts:
@@ -94,13 +96,15 @@ class _Examination:
         )  # fmt: skip
         answer = Answer()
         async with self._listening():
-            _, tokenizes, _ = await asyncio.gather(
-                scraper.scrape(),
-                tokenize_works(self._http, self._server, key, model),
-                self._until(self._is_settled, LISTEN_S),
+            # First the metrics: they name the ranks, whose streams are listened to then.
+            await scraper.scrape()
+            tokenizes, _ = await asyncio.gather(
+                tokenize_works(self._http, self._server, key, model), self._until(self._is_settled, LISTEN_S)
             )
             if ask_it:
                 answer = await self._ask(model)
+                # Some releases export a figure only once there is one.
+                await scraper.scrape()
         return self._gathered(answer, tokenizes)
 
     @property
@@ -109,13 +113,17 @@ class _Examination:
 
     def _emit(self, observation: Observation) -> None:
         self._ledger.apply(observation)
+        if isinstance(observation, MetricsSampled) and self._ranks is not None:
+            self._ranks.heard_engines(observation.engines)
 
     def _gathered(self, answer: Answer, tokenizes: bool) -> Facts:
         record = self._record
         if answer.usage_details is not None:
             record = replace(record, usage_details=answer.usage_details)
-        if answer.filled_a_block and record.prefix_caching is not False:
-            record = replace(record, streams=tuple(_silent_if_unheard(stream) for stream in record.streams))
+        # One rank computed the prompt: the others may well be silent.
+        unheard = not any(stream.batches for stream in record.streams)
+        if answer.filled_a_block and record.prefix_caching is not False and unheard:
+            record = replace(record, streams=tuple(_silent_if_connected(stream) for stream in record.streams))
         return facts_of(
             record,
             request_metrics=answer.request_metrics,
@@ -126,26 +134,30 @@ class _Examination:
     @contextlib.asynccontextmanager
     async def _listening(self) -> AsyncIterator[None]:
         """Subscribed to the server's events for as long as the block lasts."""
-        target = self._target
-        subscriber = KvSubscriber(
-            self._server, Rank(0), target.kv_events, target.kv_replay, self._settings.kv_topic, self._emit,
-            self._clock, max_message_bytes=self._settings.max_kv_message_bytes,
-            receive_hwm=self._settings.kv_receive_hwm,
-        )  # fmt: skip
-        task = asyncio.create_task(subscriber.run())
+        self._ranks = KvRankSubscribers(
+            self._server, self._subscriber, self._emit, self._clock, self._settings.kv_ranks
+        )
+        task = asyncio.create_task(self._ranks.run())
         try:
             yield
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
+    def _subscriber(self, rank: Rank) -> KvSubscriber:
+        target, settings = self._target, self._settings
+        return KvSubscriber(
+            self._server, rank, target.kv_events, target.kv_replay, settings.kv_topic, self._emit, self._clock,
+            max_message_bytes=settings.max_kv_message_bytes, receive_hwm=settings.kv_receive_hwm,
+        )  # fmt: skip
+
     def _is_settled(self) -> bool:
-        """Whether the stream has said what there is to say: it is connected and was replayed, or there is none."""
-        streams = self._record.streams
-        return bool(streams) and all(
+        """Whether each stream has said what there is to say: it is connected and was replayed, or there is none."""
+        record = self._record
+        return len(record.streams) >= (record.ranks_expected or 1) and all(
             stream.state in ("off", "disconnected")
             or (stream.state == "connected" and stream.replay_available is not None)
-            for stream in streams
+            for stream in record.streams
         )
 
     async def _ask(self, model: str) -> Answer:
@@ -166,7 +178,7 @@ class _Examination:
                     await asyncio.sleep(LOOK_S)
 
 
-def _silent_if_unheard(stream: StreamHealth) -> StreamHealth:
-    if stream.state != "connected" or stream.batches:
+def _silent_if_connected(stream: StreamHealth) -> StreamHealth:
+    if stream.state != "connected":
         return stream
     return replace(stream, state="silent", message=SILENT)

@@ -46,6 +46,10 @@ class Facts:
         # A build without a tag calls itself 0.0 or 0.1.dev: that is no old release.
         return release if release >= (0, 2) else None
 
+    def is_before(self, release: tuple[int, int]) -> bool:
+        """Whether the server is known to be of an earlier release than that."""
+        return self.release is not None and self.release < release
+
 
 def facts_of(
     record: ServerRecord,

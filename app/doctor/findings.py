@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .facts import Facts
-from .streams import kv_events, kv_history, kv_ranks, kv_replay
+from .streams import EVENTS_SINCE, kv_events, kv_history, kv_ranks, kv_replay
 from .words import Code, Finding, Panels
 
 Status = Literal["ok", "missing", "unreachable"]
 USAGE_FLAG = "--enable-prompt-tokens-details"
 REQUEST_METRICS_FLAG = "--enable-per-request-metrics"
 CACHING_FLAG = "--enable-prefix-caching"
+USAGE_SINCE = (0, 9)
 PER_REQUEST_METRICS_SINCE = (0, 26)
 REPORTS_SINCE = (0, 26)
 SESSIONS_SINCE = (0, 32)
@@ -72,7 +73,10 @@ def _version(facts: Facts) -> Finding:
 
 
 _SINCE = (
-    ((0, 10), "return_token_ids (prompts are tokenised by asking) and no replay of KV events"),
+    (EVENTS_SINCE, "KV events (0.9)"),
+    (USAGE_SINCE, "cached tokens in usage (0.9)"),
+    ((0, 10), "return_token_ids (0.10; prompts are tokenised by asking)"),
+    ((0, 10), "replay of KV events (0.10)"),
     (PER_REQUEST_METRICS_SINCE, "times of its own for each request (0.26)"),
     (REPORTS_SINCE, "report of reused blocks (0.26)"),
     (SESSIONS_SINCE, "session ids in events (0.32)"),
@@ -116,8 +120,11 @@ def _tokenize(facts: Facts) -> Finding:
 def _usage_details(facts: Facts) -> Finding:
     title, panels = "Cached tokens of each request", Panels.USAGE
     if facts.usage_details is None:
-        text = "No response has told yet. Send a request through the dashboard, or run the doctor with --ask."
+        text = "No response has told yet. Send a request through the dashboard, or run the command doctor, which asks."
         return Finding("usage_details", "unknown", title, text, USAGE_FLAG, panels)
+    if not facts.usage_details and facts.is_before(USAGE_SINCE):
+        text = "This release's V1 engine doesn't say it, flag or not: since 0.9."
+        return Finding("usage_details", "unsupported", title, text, panels=panels)
     if not facts.usage_details:
         text = "Responses don't say how many of their prompt tokens were cached."
         return Finding("usage_details", "missing", title, text, USAGE_FLAG, panels)
@@ -128,11 +135,11 @@ def _request_metrics(facts: Facts) -> Finding:
     title, panels = "The server's own times of each request", Panels.TIMES
     if facts.request_metrics:
         return Finding("request_metrics", "on", title, "Responses say the server's own times.", panels=panels)
-    if facts.release is not None and facts.release < PER_REQUEST_METRICS_SINCE:
+    if facts.is_before(PER_REQUEST_METRICS_SINCE):
         text = "This release doesn't have them: since 0.26."
         return Finding("request_metrics", "unsupported", title, text, panels=panels)
     if facts.request_metrics is None:
-        text = "No response has told yet. Send a request through the dashboard, or run the doctor with --ask."
+        text = "No response has told yet. Send a request through the dashboard, or run the command doctor, which asks."
         return Finding("request_metrics", "unknown", title, text, REQUEST_METRICS_FLAG, panels)
     text = "Responses don't say the server's own times."
     return Finding("request_metrics", "missing", title, text, REQUEST_METRICS_FLAG, panels)

@@ -13,12 +13,12 @@ _MARKS = {"on": "on", "missing": "MISSING", "unknown": "unknown", "unsupported":
 _INDENT = " " * 12
 
 
-def as_text(diagnosis: Diagnosis) -> str:
-    """The findings one under the other; flags stand on a line of their own, to be pasted."""
+def as_text(diagnosis: Diagnosis, *, asked: bool) -> str:
+    """The findings one under the other; flags stand on a line of their own, to be pasted. asked: without --no-ask."""
     lines = [f"PrefixScope doctor: {diagnosis.server}", ""]
     for finding in diagnosis.findings:
         lines += _finding(finding)
-    return "\n".join([*lines, "", _summary(diagnosis)])
+    return "\n".join([*lines, "", _summary(diagnosis, asked)])
 
 
 def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def _finding(finding: Finding) -> list[str]:
     return lines
 
 
-def _summary(diagnosis: Diagnosis) -> str:
+def _summary(diagnosis: Diagnosis, asked: bool) -> str:
     if diagnosis.status == "unreachable":
         return "Not reachable as a vLLM server, so nothing else was looked at."
     count = dict.fromkeys(_MARKS, 0)
@@ -48,7 +48,8 @@ def _summary(diagnosis: Diagnosis) -> str:
         count[finding.status] += 1
     unknown = ""
     if count["unknown"]:
-        unknown = f" {_things(count['unknown'])} can't be told yet; --ask sends one small request to find out."
+        how = "." if asked else "; without --no-ask one small request is sent to find out."
+        unknown = f" {_things(count['unknown'])} can't be told yet{how}"
     if diagnosis.status == "missing":
         return f"{_things(count['missing'])} missing.{unknown}"
     return f"Nothing is missing.{unknown}"

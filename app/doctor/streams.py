@@ -5,6 +5,7 @@ from ..sources.kv_endpoints import ENABLING_FLAG
 from .facts import Facts
 from .words import Finding, FindingStatus, Panels
 
+EVENTS_SINCE = (0, 9)
 REPLAY_FLAG = '"replay_endpoint":"tcp://*:5558"'
 
 
@@ -16,6 +17,9 @@ def kv_events(facts: Facts) -> Finding:
     worst = min(facts.streams, key=lambda stream: _ORDER.index(stream.state))
     where = f"rank {worst.rank}, {worst.endpoint}" if worst.endpoint else f"rank {worst.rank}"
     params: dict[str, str | int | None] = {"rank": worst.rank, "endpoint": worst.endpoint}
+    if worst.state not in ("connected", "connecting") and facts.is_before(EVENTS_SINCE):
+        text = "This release doesn't publish KV events (since 0.9)."
+        return Finding("kv_events", "unsupported", title, text, panels=panels, params=params)
     if worst.state != "connected":
         text = (worst.message or f"Nothing is heard ({where}).").replace(ENABLING_FLAG, "this flag")
         reason: str = worst.state

@@ -31,7 +31,7 @@ def by_code(diagnosis: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_a_server_with_everything_is_all_on(engine: Engine) -> None:
-    result = doctor(engine.url, *addresses(engine), "--ask", "--json")
+    result = doctor(engine.url, *addresses(engine), "--json")
 
     assert (result.returncode, result.stderr) == (0, "")
     diagnosis = json.loads(result.stdout)
@@ -41,13 +41,13 @@ def test_a_server_with_everything_is_all_on(engine: Engine) -> None:
 
 def test_what_is_missing_is_said_with_its_flag(engine: Engine) -> None:
     nowhere = f"tcp://127.0.0.1:{free_ports(1)[0]}"
-    result = doctor(engine.url, "--kv-events", nowhere)
+    result = doctor(engine.url, "--no-ask", "--kv-events", nowhere)
 
     assert (result.returncode, result.stderr) == (1, "")
     assert "MISSING" in result.stdout
     assert "--kv-events-config '{" in result.stdout
     assert nowhere in result.stdout
-    assert "--ask" in result.stdout
+    assert "--no-ask" in result.stdout
 
 
 def test_out_of_reach_is_two() -> None:
