@@ -11,12 +11,14 @@ export function createBlockWords({ load, onLoaded }) {
   const waiting = new Map();
   let asking = 0;
   let version = 0;
+  let round = 0;
 
   async function ask() {
     if (asking >= MAX_ASKING || waiting.size === 0) return;
     const [key, block] = waiting.entries().next().value;
     waiting.delete(key);
     asking += 1;
+    const asked = round;
     let text = null;
     try {
       text = (await load(block)).text ?? null;
@@ -24,7 +26,7 @@ export function createBlockWords({ load, onLoaded }) {
       text = null; // A block that just left has no words; the tree says the rest.
     }
     asking -= 1;
-    known.set(key, text === null ? null : wordsOf(text));
+    if (asked === round) known.set(key, text === null ? null : wordsOf(text));
     if (known.size > MAX_KEPT) known.delete(known.keys().next().value);
     version += 1;
     onLoaded();
@@ -33,6 +35,12 @@ export function createBlockWords({ load, onLoaded }) {
 
   return {
     version: () => version,
+    /** Lets go of all words, and of those on their way. */
+    forget() {
+      known.clear();
+      round += 1;
+      version += 1;
+    },
     /** The first words of {hash, server, rank}, or null while they aren't known. */
     get(block) {
       const key = `${block.server}|${block.rank}|${block.hash}`;

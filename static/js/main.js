@@ -1,6 +1,6 @@
 /** Puts the page together: connection to store, store to views, views into one frame. The only module that knows all. */
 
-import { blockPath, getJson, post, postJson, streamChat } from "./api.js";
+import { blockPath, getJson, post, postJson, postLines, streamChat } from "./api.js";
 import { createBlockWords } from "./block_words.js";
 import { createSight } from "./charts/chart.js";
 import { createComposer, freshSalt } from "./composer.js";
@@ -9,6 +9,7 @@ import { Effects } from "./effects.js";
 import { createFrame } from "./frame.js";
 import { readPalette } from "./palette.js";
 import { decodeMessage } from "./protocol.js";
+import { createRedaction, redactAnswer } from "./redact.js";
 import { remembered } from "./remembered.js";
 import { createSharedAxis } from "./shared_axis.js";
 import { createStore } from "./store.js";
@@ -25,6 +26,7 @@ import { createKeys } from "./views/keys.js";
 import { createLanes } from "./views/lanes.js";
 import { createNotices } from "./views/notices.js";
 import { createNumbers } from "./views/numbers/numbers.js";
+import { createRedactSwitch, isRedacted } from "./views/redacted.js";
 import { createScenario } from "./views/scenario.js";
 import { createSteps } from "./views/steps.js";
 import { createStrip } from "./views/strip.js";
@@ -35,9 +37,11 @@ import { createTry } from "./views/try.js";
 import { createCauses } from "./views/why/causes.js";
 import { createFix } from "./views/why/fix.js";
 import { createMicroscope } from "./views/why/microscope.js";
+import { createPrompts } from "./views/why/prompts.js";
 import { createRuler } from "./views/why/ruler.js";
 import { createVerdictLinks } from "./views/why/verdict.js";
 import { createAsker } from "./why/asking.js";
+import { createExamining } from "./why/examining.js";
 import { createFixing } from "./why/fixing.js";
 import { bodyKey } from "./why/forecast.js";
 import { createSentBook } from "./why/sent_book.js";
@@ -50,7 +54,7 @@ function start() {
   const store = createStore();
   const effects = new Effects();
   const stillMotion = window.matchMedia("(prefers-reduced-motion: reduce)");
-  let ui = change(initialUi(), { still: stillMotion.matches });
+  let ui = change(initialUi(), { still: stillMotion.matches, redacted: remembered.get("redacted") === "on" });
   let palette = readPalette();
   /** What the views drew last: of now, or of a moment of the past. */
   let shownState = store.state;
@@ -94,9 +98,26 @@ function start() {
   };
   const send = nowBy(book.send);
 
+  const redaction = createRedaction();
+  const hidesText = () => isRedacted(store.state, ui);
+  const readJson = async (path, options) => {
+    const answer = await getJson(path, options);
+    return hidesText() ? redactAnswer(answer) : answer;
+  };
+
+  /** What was fetched before is fetched again, in the other form. */
+  function switchRedacted() {
+    if (store.state.hello?.redact) return;
+    for (const dialog of document.querySelectorAll("dialog:modal")) dialog.close();
+    loader.forget();
+    words.forget();
+    set({ redacted: !ui.redacted, focus: null });
+    remembered.set("redacted", ui.redacted ? "on" : "off");
+  }
+
   const composer = createComposer({ send, onChange: (run) => set({ run }) });
   const loader = createCardLoader({
-    load: (focus) => getJson(blockPath(focus)),
+    load: (focus) => readJson(blockPath(focus)),
     onLoaded: () => frame.invalidate(),
   });
 
@@ -108,7 +129,7 @@ function start() {
 
   const getPalette = () => palette;
   const quietly = (promise) => promise.catch((error) => console.warn(error.message));
-  const words = createBlockWords({ load: (block) => getJson(blockPath(block)), onLoaded: () => frame.invalidate() });
+  const words = createBlockWords({ load: (block) => readJson(blockPath(block)), onLoaded: () => frame.invalidate() });
   const shared = createSharedAxis();
   const common = { effects, getPalette, setFocus };
   const tree = createTree({
@@ -134,12 +155,16 @@ function start() {
   });
   const glossary = createGlossary();
   const causes = createCauses();
-  const microscope = createMicroscope({ getJson, set, causes });
+  const microscope = createMicroscope({ getJson: readJson, set, causes });
   const fixing = createFixing({
-    ask: (requests, signal) => postJson("api/remedy", requests, { signal }),
+    ask: async (requests, signal) => (hidesText() ? { breakers: [] } : postJson("api/remedy", requests, { signal })),
     send: nowBy(streamChat),
     salt: freshSalt,
     onChange: (fix) => set({ fix }),
+  });
+  const examining = createExamining({
+    ask: (lines, options) => postLines("api/lint", lines, options),
+    onChange: (prompts) => set({ prompts }),
   });
   const fix = createFix({ fixing, book, getState: () => store.state });
   const openMicroscope = (id) => id !== undefined && microscope.open(id);
@@ -162,6 +187,7 @@ function start() {
       slower: atNow((now) => replay.faster(-1, now)),
       faster: atNow((now) => replay.faster(1, now)),
       live: replay.live,
+      redact: switchRedacted,
       tourNext: tour.next,
       tourBack: tour.back,
       tourReset: tour.reset,
@@ -176,6 +202,7 @@ function start() {
     causes.view,
     microscope.view,
     createInfo({ onTerm: glossary.open }),
+    createRedactSwitch({ onSwitch: switchRedacted }),
     createStrip({ onTheme: switchTheme, onLanguage: switchLanguage }),
     createNotices(),
     createScenario({
@@ -186,6 +213,7 @@ function start() {
     createTourBar({ tour }),
     tryIt.view,
     fix.view,
+    createPrompts({ examining, getState: () => store.state, onFix: fix.openFor }),
     createVerdictLinks({ book, onOpen: microscope.open, causes }),
     createRuler({ asker, draft: tryIt.draft, onTouch: () => frame.invalidate() }),
     tree.prepare,
@@ -210,8 +238,8 @@ function start() {
         beginAnew(error);
       }
       if (ui.replay !== replay.now) ui = change(ui, { replay: replay.now });
-      shownState = state;
-      return { state, ui };
+      shownState = hidesText() ? redaction.state(state) : state;
+      return { state: shownState, ui: hidesText() ? change(ui, { run: redaction.run(ui.run) }) : ui };
     },
     onError: (error) => console.error(error),
   });

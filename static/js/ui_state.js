@@ -7,6 +7,7 @@ import { IDLE } from "./composer.js";
 import { LIVE } from "./replay.js";
 import { CLOSED } from "./tour.js";
 import { UNASKED } from "./why/asking.js";
+import { UNEXAMINED } from "./why/examining.js";
 import { UNFIXED } from "./why/fixing.js";
 import { CLOSED as CLOSED_MICROSCOPE } from "./why/microscope.js";
 
@@ -20,6 +21,8 @@ export function initialUi() {
     /** While the page is printed: what is out of sight is drawn too. */
     printing: false,
     still: false,
+    /** Whether the text of prompts and answers is hidden here. */
+    redacted: false,
     /** Where on the timeline the page is. */
     replay: LIVE,
     /** The block that is pointed at: {hash, request, index, server, rank, x, y} or null. */
@@ -46,6 +49,8 @@ export function initialUi() {
     microscope: CLOSED_MICROSCOPE,
     /** What keeps the newest request of the form from sharing, and what mending it gained. */
     fix: UNFIXED,
+    /** The prompt doctor's list under examination. */
+    prompts: UNEXAMINED,
     tour: CLOSED,
   };
 }

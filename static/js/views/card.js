@@ -16,12 +16,19 @@ const keyOf = (focus) => (focus.hash !== null ? `${focus.server}|${focus.rank}|$
 export function createCardLoader({ load, onLoaded }) {
   const known = new Map();
   let timer = 0;
+  let round = 0;
   return {
     get: (focus) => known.get(keyOf(focus)) ?? null,
+    /** Lets go of all that is known, and of what is on its way. */
+    forget() {
+      known.clear();
+      round += 1;
+    },
     want(focus) {
       clearTimeout(timer);
       const key = focus === null ? null : keyOf(focus);
       if (key === null || known.has(key)) return;
+      const asked = round;
       timer = setTimeout(async () => {
         let answer;
         try {
@@ -29,6 +36,7 @@ export function createCardLoader({ load, onLoaded }) {
         } catch (error) {
           answer = { block: null, error: error.message };
         }
+        if (asked !== round) return;
         known.set(key, answer);
         if (known.size > MAX_CARDS) known.delete(known.keys().next().value);
         onLoaded();

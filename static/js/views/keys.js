@@ -22,6 +22,7 @@ export const KEYS = [
   { key: ",", action: "slower" },
   { key: ".", action: "faster" },
   { key: "v", action: "live" },
+  { key: "h", action: "redact" },
   { key: "n", action: "tourNext" },
   { key: "b", action: "tourBack" },
   { key: "0", action: "tourReset" },

@@ -1,4 +1,4 @@
-/** The timeline and what replays. */
+/** The timeline, what replays, and redacted mode. */
 
 export default {
   "time.title": "Timeline",
@@ -19,6 +19,12 @@ export default {
   "time.requests": "requests",
   "time.rate": "hit rate",
   "time.evicted": "evictions",
+
+  "redact.switch": "Hide all text",
+  "redact.off": "Hide the text of prompts and answers; shapes and lengths stay",
+  "redact.on": "Text of prompts and answers is hidden; show it again",
+  "redact.always": "This dashboard shows no text (setting redact)",
+  "keys.redact": "hide or show the text of prompts and answers",
 
   "keys.time": "go to the timeline; arrows there move a second, Page Up and Page Down a quarter of a minute",
   "keys.pause": "pause the page, or play it on",

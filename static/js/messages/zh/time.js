@@ -1,4 +1,4 @@
-/** 时间轴与回放。 */
+/** 时间轴、回放与隐藏文本。 */
 
 export default {
   "time.title": "时间轴",
@@ -19,6 +19,12 @@ export default {
   "time.requests": "请求",
   "time.rate": "命中率",
   "time.evicted": "逐出",
+
+  "redact.switch": "隐藏全部文本",
+  "redact.off": "隐藏提示词和回答的文本；形状与长度保留",
+  "redact.on": "提示词和回答的文本已隐藏；点击重新显示",
+  "redact.always": "此仪表盘不显示任何文本（设置 redact）",
+  "keys.redact": "隐藏或显示提示词和回答的文本",
 
   "keys.time": "转到时间轴；方向键移动一秒,Page Up 和 Page Down 移动 15 秒",
   "keys.pause": "暂停页面，或继续播放",
