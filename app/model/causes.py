@@ -26,6 +26,8 @@ def find_cause(
     `neighbours`: the other servers that the dashboard watches.
     """
     params = _figures(request)
+    if server.is_router and request.usage_cached is not None:
+        params["by_router"] = True
     ended = request.ended
     if ended is not None and ended.outcome != "ok":
         params |= {
@@ -34,6 +36,8 @@ def find_cause(
             "error": None if request.hides_error else ended.error,
         }
         params["content_chunks"] = ended.content_chunks
+        if ended.outcome == "client_gone":
+            params["closed_after_ms"] = round((ended.at_s - request.sent.at_s) * 1000, 3)
         return Cause("failed", params)
     if not request.consistent:
         return Cause("inconsistent", params)

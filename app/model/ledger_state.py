@@ -69,7 +69,8 @@ class LedgerState:
 
     def record(self, request: Request) -> RequestRecord:
         """The request's record as it stands."""
-        return request_record(request, self.wall_offset_ms, self.server_of(request).embedded)
+        server = self.server_of(request)
+        return request_record(request, self.wall_offset_ms, server.embedded, router=server.is_router)
 
     def summary(self, request: Request) -> RequestSummary:
         """The request's record and block table as they stand."""

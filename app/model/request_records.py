@@ -6,10 +6,11 @@ from .request_times import BY_SERVER, choice_ttfts_ms, durations, first_token_pa
 from .requests import Request
 
 
-def request_record(request: Request, wall_offset_ms: float, embedded: bool) -> RequestRecord:
-    """The record as it stands now. `embedded`: the server's own times are modelled, not measured."""
+def request_record(request: Request, wall_offset_ms: float, embedded: bool, *, router: bool = False) -> RequestRecord:
+    """The record as it stands now. `embedded`: the server's own times are modelled, not measured. `router`: what
+    answered is a router in front of the servers."""
     sent, cached, blocks, size = request.sent, request.cached(), request.blocks(), request.block_size
-    times, error = durations(request), request.error
+    times, error, ended = durations(request), request.error, request.ended
     return RequestRecord(
         id=request.id,
         server=sent.server,
@@ -20,7 +21,7 @@ def request_record(request: Request, wall_offset_ms: float, embedded: bool) -> R
         endpoint=sent.endpoint,
         streamed=sent.streamed,
         label=sent.label,
-        outcome=request.ended.outcome if request.ended else None,
+        outcome=ended.outcome if ended else None,
         status=request.status,
         error=error,
         prompt_tokens=request.prompt_tokens,
@@ -38,6 +39,8 @@ def request_record(request: Request, wall_offset_ms: float, embedded: bool) -> R
         salted=sent.salt is not None,
         cold=sent.salted_by_page,
         transferred=sent.transfers_kv,
+        reported_by_router=router and request.usage_cached is not None,
+        server_closed_ms=wall_offset_ms + ended.at_s * 1000 if ended and ended.outcome == "client_gone" else None,
         reference_id=request.reference_id,
         reference_ttft_ms=request.reference_ttft_ms,
         verdict=request.verdict,

@@ -65,6 +65,13 @@ class ServerBook:
         return self._record.embedded
 
     @property
+    def is_router(self) -> bool:
+        """Whether what answers has a version and metrics as vLLM does, but no cache of its own."""
+        record = self._record
+        answers = record.version is not None and record.state != "not_vllm" and record.metrics_state == "ok"
+        return answers and record.num_gpu_blocks is None and self.block_size is None
+
+    @property
     def caching(self) -> bool | None:
         """Whether prefix caching is on."""
         return self._record.prefix_caching

@@ -5,7 +5,7 @@ The wording itself stands in `words_en` and `words_zh`, and nowhere else. Import
 
 from ..events import Basis, Verdict
 from . import words_en, words_zh
-from .words import Params, Words
+from .words import Params, Remarks, Words
 
 __all__ = ["CODES", "Params", "word"]
 
@@ -17,8 +17,8 @@ _KNOWN_BASES: tuple[Basis, ...] = ("engine", "counter", "usage", "clock", "infer
 
 def word(code: str, params: Params, others: tuple[str, ...] = ()) -> Verdict:
     """The verdict for a code of `CODES`, with the codes that hold as well. Raises KeyError for an unknown code."""
-    text, detail = _worded(code, params, words_en.WORDS[code](params), words_en.INFERRED, " ")
-    chinese = _worded(code, params, words_zh.WORDS[code](params), words_zh.INFERRED, "")
+    text, detail = _worded(code, params, words_en.WORDS[code](params), words_en.REMARKS, " ")
+    chinese = _worded(code, params, words_zh.WORDS[code](params), words_zh.REMARKS, "")
     loss = params.get("loss")
     explained = loss if isinstance(loss, str) else code
     return Verdict(
@@ -33,11 +33,16 @@ def word(code: str, params: Params, others: tuple[str, ...] = ()) -> Verdict:
     )
 
 
-def _worded(code: str, params: Params, words: Words, inferred: str, space: str) -> Words:
+def _worded(code: str, params: Params, words: Words, remarks: Remarks, space: str) -> Words:
     text, detail = words
-    if params.get("cached_basis") == "inferred" and code not in _NOT_INFERRED:
-        return text, f"{detail}{space}{inferred}" if detail else inferred
-    return text, detail
+    if code in _NOT_INFERRED:
+        return text, detail
+    said = [detail] if detail else []
+    if params.get("cached_basis") == "inferred":
+        said.append(remarks.inferred)
+    if params.get("by_router") and code != "unknown":
+        said.append(remarks.by_router)
+    return text, space.join(said) or None
 
 
 def _basis(code: str, params: Params) -> Basis | None:

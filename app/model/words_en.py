@@ -5,9 +5,13 @@ Only wording; every number may be missing. Counting in sentences starts at 1. Im
 
 from collections.abc import Callable
 
-from .words import Params, Words, number, whole
+from .words import Params, Remarks, Words, number, whole
 
-INFERRED = "Inferred from KV events: the server didn't report it."
+REMARKS = Remarks(
+    inferred="Inferred from KV events: the server didn't report it.",
+    by_router="As a router in front of the servers reported it: of a split into prefill and decode nodes, it may be "
+    "the decode node's.",
+)
 
 
 def _reused(params: Params) -> Words:
@@ -307,7 +311,12 @@ def _failed(params: Params) -> Words:
     text = _OUTCOMES.get(outcome, "The request failed.")
     if outcome == "http_error" and status is not None:
         text = f"The server refused the request with status {status}."
-    error = params.get("error")
+    error, closed = params.get("error"), number(params, "closed_after_ms")
+    if error is None and closed is not None:
+        return text, (
+            f"The server's connection was closed {_time(closed)} after the request was sent; "
+            "when the server stopped, only its own running requests tell."
+        )
     return text, str(error) if error else None
 
 

@@ -5,9 +5,12 @@ Only wording; every number may be missing. Imports nothing but `words`.
 
 from collections.abc import Callable
 
-from .words import Params, Words, number, whole
+from .words import Params, Remarks, Words, number, whole
 
-INFERRED = "由 KV 事件推断：服务器没有报告。"
+REMARKS = Remarks(
+    inferred="由 KV 事件推断：服务器没有报告。",
+    by_router="由服务器前面的路由器报告：预填充与解码分离时，可能是解码节点的数字。",
+)
 
 
 def _reused(params: Params) -> Words:
@@ -273,7 +276,9 @@ def _failed(params: Params) -> Words:
     text = _OUTCOMES.get(outcome, "请求失败了。")
     if outcome == "http_error" and status is not None:
         text = f"服务器以状态 {status} 拒绝了这个请求。"
-    error = params.get("error")
+    error, closed = params.get("error"), number(params, "closed_after_ms")
+    if error is None and closed is not None:
+        return text, (f"请求发送 {_time(closed)} 后关闭了与服务器的连接；服务器何时停止，只能看它自己的运行中请求数。")
     return text, str(error) if error else None
 
 

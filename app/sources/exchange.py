@@ -62,7 +62,8 @@ class Exchange:
         await request.prepare()
         method, target = request.call.method.encode("ascii"), request.call.target
         try:
-            response = await self._parts.upstream.send(method, target, request.headers(), request.body, request.sent)
+            headers = request.headers()
+            response = await self._parts.upstream.send(method, target, headers, request.take_body(), request.sent)
         except PrefixScopeError as error:
             request.sent()
             self._end("timed_out" if isinstance(error, UpstreamTimeout) else "server_gone", error.message)

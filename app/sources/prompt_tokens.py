@@ -50,11 +50,9 @@ class PromptTokens:
         self._budget = float(BURST)
         self._budget_s = clock.monotonic()
 
-    def ask(self, request: RequestId, path: str, body: bytes | tuple[bytes, ...]) -> None:
+    def ask(self, request: RequestId, path: str, body: bytes) -> None:
         """Queues a prompt; its tokens follow as an observation, if at all. Larger bodies than allowed are left out."""
-        if not isinstance(body, bytes):
-            body = b"".join(body) if sum(map(len, body)) <= self._max_body_bytes else b""
-        if not body or len(body) > self._max_body_bytes:
+        if len(body) > self._max_body_bytes:
             return
         self._waiting.append(_Waiting(request, path, body))
         if self._task is None:

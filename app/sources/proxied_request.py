@@ -42,18 +42,19 @@ class ProxyParts:
 
 
 class ProxiedRequest:
-    """One request: `prepare` it, take `body` and `headers` for the server, and say when it was `sent`.
+    """One request: `prepare` it, take `headers` and then its body for the server, and say when it was `sent`.
 
     A mistake in reading it costs what is told of it, never the request: then it goes on as the client sent it.
     """
 
     def __init__(self, parts: ProxyParts, call: Call, request: RequestId) -> None:
         self.id = request
-        self.call = call
+        self.call = call._replace(body=b"")
         self.wishes = read_wishes(call, parts.settings.mode)
         self.observed = call.method == "POST" and call.path in OBSERVED
         self.facts: BodyFacts = NO_FACTS
-        self.body: Body = (call.body,) if isinstance(call.body, bytes) else call.body
+        self._body = call.body
+        self._to_send: Body = (call.body,) if isinstance(call.body, bytes) else call.body
         self.added: tuple[str, ...] = ()
         self.shows_text = parts.settings.shows_text_of(self.wishes.origin)
         self.uncompressed = False
@@ -84,8 +85,15 @@ class ProxiedRequest:
         """The headers for the server."""
         session = self._session.encode("ascii") if self._session else None
         key = self._parts.settings.vllm_api_key if self.wishes.origin != "client" else None
-        headers = headers_for_server(self.call, sum(map(len, self.body)), session, key)
+        headers = headers_for_server(self.call, sum(map(len, self._to_send)), session, key)
         return [pair for pair in headers if pair[0] != b"accept-encoding"] if self.uncompressed else headers
+
+    def take_body(self) -> Body:
+        """The body for the server. It isn't kept here: it may be large, and a stream may be long."""
+        body, self._to_send = self._to_send, ()
+        if sum(map(len, body)) > self._parts.settings.max_tokenize_bytes:
+            self._body = b""
+        return body
 
     def sent(self) -> None:
         """The last byte of the request left, or never will."""
@@ -130,8 +138,10 @@ class ProxiedRequest:
         """Has the prompt tokenised by the server, where it is one prompt of a kind that `/tokenize` understands."""
         self.tokens_asked = True
         one_prompt = self.facts.sequences == 1 or self.call.path == "/v1/chat/completions"
-        if self.wishes.mode != "off" and self.call.path in ENRICHED and self.facts.is_object and one_prompt:
-            self._parts.prompt_tokens.ask(self.id, self.call.path, self.call.body)
+        body, self._body = self._body, b""
+        if body and self.wishes.mode != "off" and self.call.path in ENRICHED and self.facts.is_object and one_prompt:
+            whole = body if isinstance(body, bytes) else b"".join(body)
+            self._parts.prompt_tokens.ask(self.id, self.call.path, whole)
 
     def mark_failure(self, doing: str, error: Exception) -> None:
         """A mistake of the dashboard's own becomes a mark on the request; its words may have the prompt in them."""
@@ -147,11 +157,12 @@ class ProxiedRequest:
         parts, call, mode, with_label = self._parts, self.call, self.wishes.mode, self.shows_text
         record = parts.server_record()
         fields = wanted(call.path, mode, record, reports=parts.settings.report_all_reuse)
-        if isinstance(call.body, bytes):
-            reading = read_request(call.body, parts.salt_key, fields, with_label=with_label)
+        body = self._body
+        if isinstance(body, bytes):
+            reading = read_request(body, parts.salt_key, fields, with_label=with_label)
         else:
-            reading = await parts.body_reader.read_request(call.body, parts.salt_key, fields, with_label=with_label)
+            reading = await parts.body_reader.read_request(body, parts.salt_key, fields, with_label=with_label)
         self.facts, self.added, self._packed_prompt = reading.facts, reading.added, reading.packed_prompt
-        self.body = spliced(self.body, reading.inserts)
+        self._to_send = spliced(self._to_send, reading.inserts)
         if not names_session(call.headers) and may_name_session(mode, self.facts, record):
             self._session = SessionId(self.id)

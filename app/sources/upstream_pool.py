@@ -47,6 +47,7 @@ class HttpUpstream:
         head.append(b"\r\n")
         connection = self._reusable() or await self._connect()
         connection.start(b"".join(head), body, on_sent, without_body=method == b"HEAD")
+        del body  # Its pieces go while they are written: all of a large one at once would hold the loop.
         await connection.head()
         return connection
 

@@ -70,9 +70,19 @@ class ProxyApp:
             await _answer(send, error)
             return
         try:
-            body = await _read_body(scope, receive, proxy.settings.max_body_bytes)
-            call = Call(scope["method"], path, target, scope["headers"], body, from_own_page, began_s)
-            await _exchange(proxy.open(call), receive, send, self._ping_interval_s)
+            # Nothing here holds on to the body, which may be large, and its answer long.
+            exchange = proxy.open(
+                Call(
+                    scope["method"],
+                    path,
+                    target,
+                    scope["headers"],
+                    await _read_body(scope, receive, proxy.settings.max_body_bytes),
+                    from_own_page,
+                    began_s,
+                )
+            )
+            await _exchange(exchange, receive, send, self._ping_interval_s)
         except ClientGone:
             pass
         except PrefixScopeError as error:

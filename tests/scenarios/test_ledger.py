@@ -312,3 +312,30 @@ def test_hit_rates_of_many_requests_go_out_ten_times_a_second_and_the_last_with_
     assert 2 <= heard <= 10
     last = [event for event in scene.tick(scene.now) if isinstance(event, HitRateUpdated)]
     assert {reading.requests for reading in last[-1].rates if reading.window == "since_mark"} == {50}
+
+
+def test_what_a_router_reports_is_marked_as_its_own() -> None:
+    scene = Scene()
+    scene.apply(ServerProbed(SERVER, "up", None, 1.0, version="0.1.8"))
+    scene.metrics(0, 0)
+    scene.send("r", PROMPT)
+    scene.answer("r")
+    record = scene.end("r", 9, cached=8)
+    assert record.reported_by_router
+    assert record.verdict is not None and "As a router" in (record.verdict.detail or "")
+    scene.metrics(0, 0, block_size=4, num_gpu_blocks=100)
+    assert not scene.record("r").reported_by_router
+
+
+def test_the_record_says_when_the_server_was_left() -> None:
+    scene = Scene()
+    scene.send("r", PROMPT)
+    sent_s = scene.now
+    scene.answer("r")
+    scene.apply(RequestEnded(RequestId("r"), "client_gone", sent_s + 2.5))
+    record = scene.record("r")
+    assert record.server_closed_ms == record.at_ms + 2500
+    assert record.verdict is not None and "closed 2500 ms after" in (record.verdict.detail or "")
+    scene.send("s", PROMPT)
+    scene.answer("s")
+    assert scene.end("s", 9, cached=None).server_closed_ms is None
