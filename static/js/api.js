@@ -23,6 +23,21 @@ export async function post(path) {
   if (!response.ok) throw new Error(await errorText(response));
 }
 
+/** Posts `text` and hands on the JSON object of each line that comes back. Throws like postJson. */
+export async function postLines(path, text, { signal, onLine }) {
+  const headers = { "Content-Type": "application/x-ndjson", "X-PrefixScope-Origin": "page" };
+  const response = await fetch(path, { method: "POST", headers, body: text, signal });
+  if (!response.ok) throw new Error(await errorText(response));
+  const utf8 = new TextDecoder();
+  const reader = response.body.getReader();
+  let rest = "";
+  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+    const lines = (rest + utf8.decode(chunk.value, { stream: true })).split("\n");
+    rest = lines.pop();
+    for (const line of lines) if (line !== "") onLine(JSON.parse(line));
+  }
+}
+
 /** The text of one block, by request and index, or by hash. */
 export function blockPath({ request, index, hash, server, rank }) {
   if (request !== undefined && request !== null) {

@@ -11,9 +11,10 @@ import info from "./en/info.js";
 import microscope from "./en/microscope.js";
 import numbers from "./en/numbers.js";
 import pictures from "./en/pictures.js";
+import prompts from "./en/prompts.js";
 import steps from "./en/steps.js";
 import time from "./en/time.js";
 import tour from "./en/tour.js";
 import tryIt from "./en/try.js";
 
-export default { ...frame, ...figures, ...fix, ...forecast, ...glossary, ...info, ...causes, ...charts, ...microscope, ...numbers, ...pictures, ...steps, ...time, ...tour, ...tryIt };
+export default { ...frame, ...figures, ...fix, ...forecast, ...glossary, ...info, ...causes, ...charts, ...microscope, ...numbers, ...pictures, ...prompts, ...steps, ...time, ...tour, ...tryIt };

@@ -11,9 +11,10 @@ import info from "./zh/info.js";
 import microscope from "./zh/microscope.js";
 import numbers from "./zh/numbers.js";
 import pictures from "./zh/pictures.js";
+import prompts from "./zh/prompts.js";
 import steps from "./zh/steps.js";
 import time from "./zh/time.js";
 import tour from "./zh/tour.js";
 import tryIt from "./zh/try.js";
 
-export default { ...frame, ...figures, ...fix, ...forecast, ...glossary, ...info, ...causes, ...charts, ...microscope, ...numbers, ...pictures, ...steps, ...time, ...tour, ...tryIt };
+export default { ...frame, ...figures, ...fix, ...forecast, ...glossary, ...info, ...causes, ...charts, ...microscope, ...numbers, ...pictures, ...prompts, ...steps, ...time, ...tour, ...tryIt };

@@ -25,6 +25,6 @@ export default {
   "fix.ttft": "first token",
   "fix.of": { one: "{cached} of {n}", other: "{cached} of {n}" },
   "fix.gain": "{after} cached tokens instead of {before}, and the first token after {to} instead of {from}.",
-  "fix.gain-tokens": "{after} cached tokens instead of {before}. The first token came after {to} and {from}: too small a gain to be felt beside the queue and noise.",
+  "fix.gain-tokens": "{after} cached tokens instead of {before}. This time the first token came no sooner ({to}, and {from} as it is): other work on the server outweighed the saving. Send both once more to see.",
   "fix.no-gain": "No gain: {after} cached tokens, {before} before. What is the same is shorter than a block, or something else differs too.",
 };

@@ -24,6 +24,6 @@ export default {
   "fix.ttft": "首个 token",
   "fix.of": { one: "{n} 个中的 {cached} 个", other: "{n} 个中的 {cached} 个" },
   "fix.gain": "缓存的 token 为 {after} 个而不是 {before} 个，首个 token 在 {to} 后而不是 {from} 后到达。",
-  "fix.gain-tokens": "缓存的 token 为 {after} 个而不是 {before} 个。首个 token 分别在 {to} 和 {from} 后到达：收益太小，在排队和波动中感觉不到。",
+  "fix.gain-tokens": "缓存的 token 为 {after} 个而不是 {before} 个。这一次首个 token 没有更早到达（{to}，原样 {from}）：服务器上的其他工作盖过了节省。可以再发送一次看看。",
   "fix.no-gain": "没有收益：缓存 {after} 个 token，之前 {before} 个。相同的部分不足一个块，或还有其他不同。",
 };

@@ -31,7 +31,7 @@ export function gainWords({ asIs, rewritten }) {
   return t(rewritten.ttft < asIs.ttft ? "fix.gain" : "fix.gain-tokens", params);
 }
 
-/** `fixing` of why/fixing.js, `book` of why/sent_book.js. Answers {view, open}. */
+/** `fixing` of why/fixing.js, `book` of why/sent_book.js. Answers {view, openFor(before, after)}. */
 export function createFix({ fixing, book, getState }) {
   const dialog = byId("fix");
   let drawn = [];
@@ -43,17 +43,28 @@ export function createFix({ fixing, book, getState }) {
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close();
   });
-  dialog.addEventListener("close", () => fixing.stop());
+  dialog.addEventListener("close", () => {
+    fixing.stop();
+    // What was shown of the prompt doctor's list gives way to the form's own.
+    if (fixing.state.id === null) fixing.forget();
+  });
 
   function open() {
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;
   }
 
+  /** The same of two requests that weren't sent from the form. */
+  async function openFor(before, after) {
+    await fixing.look(null, before, after);
+    if (fixing.state.finding !== null) open();
+  }
+
   /** Each answered request of the form is held against the one before it that is most like it, once. */
   function look(state, ui) {
     const record = shownRecord(state, ui.run);
-    if (ui.run.phase !== "done" || !record?.verdict || fixing.state.id === record.id || dialog.open) return;
+    const taken = dialog.open || (fixing.state.id === null && fixing.state.phase === "asking");
+    if (ui.run.phase !== "done" || !record?.verdict || fixing.state.id === record.id || taken) return;
     const own = book.get(record.id);
     const other = own && lost(record) ? likest(book.newest().filter(([id]) => id !== record.id), own.body) : null;
     if (other !== null) fixing.look(record.id, other[1].body, own.body);
@@ -70,7 +81,7 @@ export function createFix({ fixing, book, getState }) {
     return null;
   }
 
-  return { view, open };
+  return { view, openFor };
 }
 
 /** The line under the verdict. */
