@@ -196,6 +196,9 @@ class EngineMetrics:
 
     def _cache_config(self, config: CoreConfig, max_model_len: int, rank: int) -> None:
         size_tokens = config.num_gpu_blocks * config.block_size
+        # As vLLM says it where --kv-cache-memory-bytes made the pool, and where --num-gpu-blocks-override did.
+        token_bytes = config.profile.kv_token_bytes
+        memory = None if token_bytes is None else size_tokens * token_bytes
         told: dict[str, object] = {
             "block_size": config.block_size,
             "cache_dtype": "auto",
@@ -205,11 +208,11 @@ class EngineMetrics:
             "gpu_memory_utilization": None,
             "is_attention_free": False,
             "kv_cache_max_concurrency": round(size_tokens / max_model_len, 4),
-            "kv_cache_memory_bytes": None,
+            "kv_cache_memory_bytes": memory,
             "kv_cache_size_tokens": size_tokens,
             "num_cpu_blocks": None,
             "num_gpu_blocks": config.num_gpu_blocks,
-            "num_gpu_blocks_override": config.num_gpu_blocks,
+            "num_gpu_blocks_override": config.num_gpu_blocks if memory is None else None,
             "prefix_caching_hash_algo": config.hasher.algorithm,
             "sliding_window": None,
             "user_specified_block_size": True,

@@ -2,9 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import httpx
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
+
+from app.wire.exposition import read_page
 
 from .engines import cached, complete, running, token_prompt
 
@@ -75,6 +79,22 @@ async def test_every_recorded_line_has_its_like_here() -> None:
         ours = {sample for sample in samples(await page(client)) if sample[0] != "vllm:cache_config_info"}
     theirs = {sample for sample in samples(text) if sample[0] != "vllm:cache_config_info"}
     assert theirs and theirs <= ours
+
+
+@pytest.mark.parametrize(
+    ("options", "block_bytes"),
+    [
+        ({"profile": "rtx3090-qwen2.5-7b-bf16"}, 917_504),
+        ({"profile": "rtx3090-qwen2.5-7b-awq-int4", "num_gpu_blocks": 64, "block_size": 32}, 1_835_008),
+        ({"profile": "instant"}, None),
+    ],
+)
+async def test_the_bytes_of_a_block_are_those_of_the_profiles_model(
+    options: dict[str, Any], block_bytes: int | None
+) -> None:
+    async with running(**options) as (_, client):
+        (sample,) = read_page((await page(client)).encode()).engines
+    assert sample.block_bytes == block_bytes
 
 
 async def test_types_and_the_cache_configuration() -> None:
