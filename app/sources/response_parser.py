@@ -78,6 +78,8 @@ class ResponseParser:
         if self.head_done:
             return
         self.status = self._parser.get_status_code()
+        if not 100 <= self.status < 600:
+            raise NotHttp  # No HTTP server can pass such a status on.
         if self.status < 200:
             return
         self.head_done = True

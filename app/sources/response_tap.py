@@ -116,11 +116,11 @@ class ResponseTap:
             return
         if self._inflate is not None:
             try:
-                data = self._inflate.decompress(data, MAX_INFLATED_BYTES)
+                data = self._inflated(self._inflate, data)
             except zlib.error as error:
                 self._give_up(f"its compression can't be undone: {error}", at_s)
                 return
-            if self._inflate.unconsumed_tail:
+            if len(data) > MAX_INFLATED_BYTES:
                 self._give_up("it unpacks to too much", at_s)
                 return
         if decoder is not None:
@@ -137,6 +137,16 @@ class ResponseTap:
             self._body += data[: max(room, 0)]
             if len(self._body) > self._max_held_bytes:
                 self._give_up(f"the body is longer than {self._max_held_bytes} bytes", at_s)
+
+    def _inflated(self, inflate: "zlib._Decompress", data: bytes) -> bytes:
+        """What a piece of a compressed body says; above MAX_INFLATED_BYTES perhaps not all of it."""
+        said = inflate.decompress(data, MAX_INFLATED_BYTES + 1)
+        while inflate.unused_data and len(said) <= MAX_INFLATED_BYTES:
+            # A gzip body may be several in a row, as one that was flushed by closing and opening anew.
+            data, self._inflate = inflate.unused_data, zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+            inflate = self._inflate
+            said += inflate.decompress(data, MAX_INFLATED_BYTES + 1)
+        return said
 
     def end(self, at_s: float) -> None:
         """The body's end, or where it broke off: says what is said once."""

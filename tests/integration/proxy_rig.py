@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -85,8 +86,9 @@ Script = Callable[[Asked], Awaitable[None]]
 class ScriptedServer:
     """Answers each request with `script`; keeps connections open until the script closes them."""
 
-    def __init__(self, script: Script | None = None) -> None:
+    def __init__(self, script: Script | None = None, tls: ssl.SSLContext | None = None) -> None:
         self.script = script
+        self._tls = tls
         self.asked: list[Asked] = []
         self.connections = 0
         self.url = ""
@@ -95,8 +97,8 @@ class ScriptedServer:
 
     async def start(self) -> None:
         """Listens on a free port."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 26)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 26, ssl=self._tls)
+        self.url = f"{'https' if self._tls else 'http'}://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def stop(self) -> None:
         """Closes the listener and every connection."""
@@ -296,9 +298,11 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def rig(script: Script | None = None, *, version: str | None = "0.32.0", **settings: str) -> AsyncIterator[Rig]:
+async def rig(
+    script: Script | None = None, *, version: str | None = "0.32.0", tls: ssl.SSLContext | None = None, **settings: str
+) -> AsyncIterator[Rig]:
     """A scripted server with the proxy in front of it, served as the product serves it."""
-    server = ScriptedServer(script)
+    server = ScriptedServer(script, tls)
     await server.start()
     seen: list[Observation] = []
     tokenizer = FakeTokenizer()
