@@ -143,8 +143,10 @@ def create_app(settings: Settings, *, demo: bool = False, clock: Clock | None = 
     for part in (pages, live, api, servers_api, why_api, lint_api, health, metrics, login):
         site.include_router(part.router)
     site.router.routes.append(site.state.files.route())
-    guarded_proxy, guarded_site = (
-        part if access.is_open else Guard(part, access, runtime.clock) for part in (proxy, KnownHosts(site, known))
-    )
+    guarded_proxy: ASGIApp = proxy
+    guarded_site: ASGIApp = KnownHosts(site, known)
+    if not access.is_open:
+        guarded_proxy = Guard(guarded_proxy, access, runtime.clock, to_server=True)
+        guarded_site = Guard(guarded_site, access, runtime.clock)
     root_path = checked_root_path(settings.root_path)
     return App(runtime, site, guarded_proxy, SafeHeaders(guarded_site), proxy.paths.is_extra, root_path)

@@ -29,7 +29,9 @@ ROLE_KEY = "prefixscope.role"
 class Guard:
     """Lets through what the caller's role allows, and takes the dashboard's own token out of what goes on."""
 
-    def __init__(self, app: ASGIApp, access: Access, clock: Clock) -> None:
+    def __init__(self, app: ASGIApp, access: Access, clock: Clock, *, to_server: bool = False) -> None:
+        """`to_server`: what stands behind asks the vLLM server, which viewers may not."""
+        self._to_server = to_server
         self._app = app
         self._access = access
         self._clock = clock
@@ -40,11 +42,11 @@ class Guard:
             await self._app(scope, receive, send)
             return
         role, by_cookie, names_token = self._who(Headers(scope=scope))
-        refusal = _refusal(scope, role, by_cookie)
+        refusal = _refusal(scope, role, by_cookie, self._to_server)
         if refusal is None:
             scope[ROLE_KEY] = role
-            if names_token:
-                scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
+            if self._to_server:
+                scope["headers"] = _without_login(scope["headers"], names_token)
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
@@ -71,9 +73,23 @@ def session_of(headers: Headers) -> str | None:
     return found.value if found else None
 
 
-def _refusal(scope: Scope, role: Role | None, by_cookie: bool) -> Response | None:
+def _without_login(headers: list[tuple[bytes, bytes]], names_token: bool) -> list[tuple[bytes, bytes]]:
+    """The headers without what lets the caller in here, which is no server's business: the token, the login's cookie.
+
+    X-PrefixScope-Token is the proxy's to drop, as all headers of that prefix are.
+    """
+    kept = []
+    for name, value in headers:
+        if name == b"cookie" and COOKIE.encode() in value:
+            crumbs = [crumb for crumb in value.split(b";") if crumb.partition(b"=")[0].strip() != COOKIE.encode()]
+            value = b";".join(crumbs).strip()
+        if not (names_token and name == b"authorization") and (value or name != b"cookie"):
+            kept.append((name, value))
+    return kept
+
+
+def _refusal(scope: Scope, role: Role | None, by_cookie: bool, proxied: bool) -> Response | None:
     method = scope.get("method", "GET")
-    proxied = scope["path"].startswith("/v1/")
     error: PrefixScopeError
     if role is None:
         if method in SAFE_METHODS and "text/html" in Headers(scope=scope).get("accept", "") and not proxied:

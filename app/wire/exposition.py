@@ -7,6 +7,7 @@ Imports `observations` and prometheus_client's parsers.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, NamedTuple
 
@@ -69,6 +70,8 @@ class _Key(NamedTuple):
     others: tuple[tuple[str, str], ...]
 
 
+_Configs = dict[str, list[dict[str, str]]]
+"""Labels of the config family, by engine."""
 KnownLabels = dict[str, dict[str, str]]
 """Labels by their text on the line, which an engine's families share: each is parsed once, and from then on a line
 costs a look-up and a number. Handed from one reading of a server to the next."""
@@ -112,7 +115,7 @@ def page_steps(
                             fields[concept] = _clean(concept, value)
                 yield
     asleep: dict[str, bool] = {}
-    configs: list[dict[str, str]] = []
+    configs: _Configs = defaultdict(list)
     for family in (SLEEP, CONFIG):
         name = family.replace(":", "_") if underscored else family
         for line in _lines_of(page, name)[: MAX_ENGINES if family is CONFIG else MAX_ENGINES * SLEEP_STATES]:
@@ -120,17 +123,20 @@ def page_steps(
             malformed += bad
             for labels, value in samples:
                 if family is CONFIG:
-                    configs.append(labels)
+                    configs[labels.get("engine") or "0"].append(labels)
                 elif labels.get("sleep_state") == "awake":
                     asleep[labels.get("engine") or "0"] = value == 0
             yield
     if not values:
-        values = {_Key(config.get("engine") or "0", None, ()): {} for config in configs}
-    if _counts_blocks(page):
-        for key, fields in values.items():
+        values = {_Key(engine, None, ()): {} for engine in configs}
+    counts_blocks = _counts_blocks(page)
+    engines: list[EngineSample] = []
+    for key, fields in values.items():
+        if counts_blocks:
             _to_tokens(fields, _config_fields(key, configs).get("block_size"))
-    engines = tuple(_sample(key, fields, configs, asleep.get(key.engine)) for key, fields in values.items())
-    return Exposition(engines, malformed)
+        engines.append(_sample(key, fields, configs, asleep.get(key.engine)))
+        yield
+    return Exposition(tuple(engines), malformed)
 
 
 def _lines_of(page: bytes, name: str) -> list[str]:
@@ -248,9 +254,7 @@ def _to_tokens(fields: dict[str, float | None], block_size: int | None) -> None:
         fields[concept] = None if blocks is None or block_size is None else blocks * block_size
 
 
-def _sample(
-    key: _Key, fields: dict[str, float | None], configs: list[dict[str, str]], asleep: bool | None
-) -> EngineSample:
+def _sample(key: _Key, fields: dict[str, float | None], configs: _Configs, asleep: bool | None) -> EngineSample:
     engine = key.engine
     if key.others:
         engine += "{" + ",".join(f'{name}="{text}"' for name, text in key.others) + "}"
@@ -258,9 +262,9 @@ def _sample(
     return EngineSample(engine, key.model_name, asleep=asleep, **readings)
 
 
-def _config_fields(key: _Key, configs: list[dict[str, str]]) -> dict[str, Any]:
-    for config in configs:
-        if (config.get("engine") or "0") == key.engine and all(config.get(k, v) == v for k, v in key.others):
+def _config_fields(key: _Key, configs: _Configs) -> dict[str, Any]:
+    for config in configs.get(key.engine, ()):
+        if all(config.get(k, v) == v for k, v in key.others):
             return {
                 "block_size": _count(config.get("block_size")),
                 "num_gpu_blocks": _count(config.get("num_gpu_blocks")),

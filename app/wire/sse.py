@@ -116,7 +116,7 @@ class SseDecoder:
         if field == b"data":
             value = value.removeprefix(b" ")
             self._data.append(value)
-            self._held += len(value)
+            self._held += len(value) + 1  # With the LF that joins it: lines without content fill memory too.
         elif field == b"event":
             self._name = value.removeprefix(b" ")
 

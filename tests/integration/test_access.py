@@ -167,6 +167,37 @@ async def test_the_dashboards_own_token_stays_here(headers: dict[str, str], pass
     access = Access(OPERATOR, VIEWER)
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "method": "POST", "path": "/v1/chat/completions", "headers": raw}
-    await Guard(app, access, SystemClock())(scope, None, None)  # type: ignore[arg-type]
+    await Guard(app, access, SystemClock(), to_server=True)(scope, None, None)  # type: ignore[arg-type]
     assert dict(seen[0]["headers"]).get(b"authorization") == passed_on
     assert seen[0][ROLE_KEY] is Role.OPERATOR
+
+
+@pytest.mark.parametrize(
+    ("cookie", "passed_on"),
+    [
+        ("prefixscope_session={}", None),
+        ("a=1; prefixscope_session={}; b=2", b"a=1; b=2"),
+        ("prefixscope_session={}; prefixscope_session_of_another=3", b"prefixscope_session_of_another=3"),
+    ],
+)
+async def test_the_logins_cookie_stays_here(cookie: str, passed_on: bytes | None) -> None:
+    seen: list[Scope] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(scope)
+
+    access, clock = Access(OPERATOR, VIEWER), SystemClock()
+    session = access.log_in(OPERATOR, "127.0.0.1", clock.monotonic())
+    headers = [(b"cookie", cookie.format(session).encode()), (b"origin", b"http://here"), (b"host", b"here")]
+    scope = {"type": "http", "method": "POST", "path": "/v1/chat/completions", "headers": headers}
+    await Guard(app, access, clock, to_server=True)(scope, None, None)  # type: ignore[arg-type]
+    assert dict(seen[0]["headers"]).get(b"cookie") == passed_on
+
+
+async def test_viewers_ask_the_server_nothing_on_extra_paths_either(engine: Engine) -> None:
+    settings = {**engine.settings, "tokens": OPERATOR, "viewer_tokens": VIEWER, "extra_paths": "/health"}
+    async with dashboard(settings) as running:
+        assert (await running.http.get("/health", headers=bearer(OPERATOR))).status_code == 200
+        for method in ("GET", "HEAD", "OPTIONS"):
+            assert (await running.http.request(method, "/health", headers=bearer(VIEWER))).status_code == 403
+        assert (await running.http.get("/health", headers={"Accept": "text/html"})).status_code == 401

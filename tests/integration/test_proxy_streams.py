@@ -165,6 +165,18 @@ async def test_endings(pieces: list[bytes], outcome: str) -> None:
         assert ended.error == {"stream_error": "out of memory", "http_error": "too long"}.get(outcome)
 
 
+@pytest.mark.parametrize("status", [b"600 Beyond", b"999 Beyond", b"099 Below"])
+@on_both_loops
+async def test_a_status_that_none_can_pass_on(status: bytes) -> None:
+    async def script(asked: Asked) -> None:
+        await asked.send(sized(b"{}", status))
+
+    async with rig(script) as r:
+        answer = await r.fetch(BODY)
+        assert answer.status == 502 and json.loads(answer.body)["error"]["code"] == "server_unreachable"
+        assert (await r.ended()).outcome == "server_gone"
+
+
 @pytest.mark.parametrize(
     "pieces", [[], [SSE_HEAD], [SSE_HEAD, chunk(ROLE), chunk(HI)], [b"HTTP/1.1 200 OK\r\ncontent-le"]]
 )
@@ -403,13 +415,15 @@ async def test_a_failing_tap_is_marked_and_the_stream_goes_on(
         assert "RuntimeError" in detail and ("a mistake of ours" in detail) is (show_prompts == "true")
 
 
+@pytest.mark.parametrize("members", [1, 3])
 @pytest.mark.parametrize("status", [b"200 OK", b"401 Unauthorized"])
 @on_both_loops
-async def test_compressed_bodies_stay_compressed_and_are_read_all_the_same(status: bytes) -> None:
+async def test_compressed_bodies_stay_compressed_and_are_read_all_the_same(status: bytes, members: int) -> None:
     plain = b'{"error":{"message":"no key"}}' if b"401" in status else (
         b'{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}'
     )  # fmt: skip
-    packed = gzip.compress(plain)
+    size = -(-len(plain) // members)
+    packed = b"".join(gzip.compress(plain[at : at + size]) for at in range(0, len(plain), size))
 
     async def script(asked: Asked) -> None:
         await asked.send(sized(packed, status, b"content-type: application/json\r\ncontent-encoding: gzip\r\n"))

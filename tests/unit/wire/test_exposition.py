@@ -295,6 +295,14 @@ def test_a_large_page_is_read_in_many_steps() -> None:
     assert len(read_page(page).engines) == 400
 
 
+def test_the_last_step_is_short_too() -> None:
+    page = "".join(
+        f'vllm:num_requests_running{{engine="{n}"}} 1\nvllm:cache_config_info{{engine="x{n}",block_size="16"}} 1\n'
+        for n in range(200)
+    ).encode()
+    assert sum(1 for _ in page_steps(page)) > 400  # One for each line of the config, and one for each engine.
+
+
 @pytest.mark.parametrize("name", ["broken_prefix", "evict", "shared_prefix_full"])
 def test_known_labels_change_nothing_but_the_cost(name: str) -> None:
     records = [json.loads(line) for line in (RECORDINGS / f"{name}.jsonl").read_text().splitlines()]

@@ -94,6 +94,13 @@ def test_many_lines_of_one_event_are_bounded_together() -> None:
     assert decoder.gave_up
 
 
+def test_lines_without_content_are_bounded_too() -> None:
+    decoder = SseDecoder(50)
+    for _ in range(100):
+        assert decoder.feed(b"data:\n") == []
+    assert decoder.gave_up
+
+
 def test_a_line_of_a_megabyte_in_small_reads() -> None:
     stream = b"data: " + b"1," * 600_000 + b"\n\n"
     chunks = [stream[i : i + 1400] for i in range(0, len(stream), 1400)]
