@@ -5,7 +5,7 @@ Imports only `events` and `observations`.
 """
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..events import Basis, RateReading
@@ -133,6 +133,17 @@ class RequestWindows:
         if len(self._recent_entries) > LAST_REQUESTS:
             self._recent.add(*self._recent_entries.popleft(), sign=-1)
 
+    def came_late(self, at_s: float, hit: int, query: int, *, marked: bool, last: bool) -> None:
+        """What this reading didn't know of a request when that ended, at `at_s`. marked: it ended since the mark; last:
+        no other ended since."""
+        known = self._last
+        marked_sum = replace(self._marked)
+        self.ended(at_s, hit, query)
+        if not marked:
+            self._marked = marked_sum
+        if not last:
+            self._last = known
+
     def mark(self) -> None:
         """Starts the window since the mark anew."""
         self._marked = Sum()
@@ -241,6 +252,13 @@ class ServerRates:
         self._last_ended_s = at_s
         self._usage.ended(at_s, usage_cached, prompt_tokens)
         self._forecast.ended(at_s, predicted, prompt_tokens)
+
+    def forecast_came(self, ended_s: float, predicted: int, prompt_tokens: int | None) -> None:
+        """The forecast of a request that ended without one is known now."""
+        if prompt_tokens is None:
+            return
+        marked = self._mark_s is None or ended_s >= self._mark_s
+        self._forecast.came_late(ended_s, predicted, prompt_tokens, marked=marked, last=ended_s == self._last_ended_s)
 
     def lookup_skipped(self, prompt_tokens: int) -> None:
         """A request ended whose prompt wasn't looked up."""

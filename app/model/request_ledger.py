@@ -105,11 +105,13 @@ class RequestLedger:
         if not self._state.joiner.learn_prompt(request, server, packed, length):
             return
         self._check_tokens(request)
-        self._forecast(request)
+        if request.running:
+            self._forecast(request)
+            self._show_table(request, observed.at_s, hurry=True)
+            return
+        self._conclude_late(request, server, observed.at_s)
         self._show_table(request, observed.at_s, hurry=True)
-        if not request.running:
-            self._conclude(request, server, observed.at_s)
-            self._state.joiner.stop_waiting(request, server)
+        self._state.joiner.stop_waiting(request, server)
 
     def output_tokens(self, observed: RequestOutputTokens) -> None:
         """Token ids of the answer so far: the blocks that they fill are walked, too."""
@@ -188,9 +190,12 @@ class RequestLedger:
         if request.running:
             self._show_table(request, at_s)
             return
-        # Its last blocks may be announced after its end.
+        # Its last blocks may be announced after its end, and with them which of several ranks served it.
+        concluded = request.predicted is None and request.rank_sure
+        if concluded:
+            self._conclude_late(request, self._state.server_of(request), at_s)
         table = block_table(request)
-        if table is not None and table != request.shown:
+        if table is not None and (concluded or table != request.shown):
             request.shown = table
             self._joined(request, at_s)
 
@@ -249,6 +254,17 @@ class RequestLedger:
         cause = find_cause(request, server, self._state.requests, self._state.servers.values())
         request.verdict = word(cause.code, cause.params, cause.others)
 
+    def _conclude_late(self, request: Request, server: ServerBook, at_s: float) -> None:
+        """What its forecast needs came after its end: its prompt, or which rank served it. It is still as of the send,
+        and counts as if it had been there at the end."""
+        was_known = request.predicted is not None
+        self._forecast(request)
+        if not was_known and request.predicted is not None and request.ended is not None and self._counts(request):
+            self._learn(request, server, at_s, explained=False)
+            server.rates.forecast_came(request.ended.at_s, request.predicted, request.prompt_tokens)
+            self._state.show_rates(server, at_s)
+        self._conclude(request, server, at_s)
+
     def _book(self, request: Request, server: ServerBook) -> RankBook | None:
         return server.ranks.get(request.rank) if request.rank is not None else None
 
@@ -271,7 +287,7 @@ class RequestLedger:
         sent = request.sent
         if sent.skips_cache_read and request.served and request.prompt_tokens is not None:
             server.rates.lookup_skipped(request.prompt_tokens)
-        if sent.skips_cache_read or sent.transfers_kv or not request.served or not request.consistent:
+        if not self._counts(request):
             return
         self._learn(request, server, at_s, explained=explained)
         self._note_signs(request, server)
@@ -281,6 +297,11 @@ class RequestLedger:
             at_s, request.prompt_tokens, request.usage_cached, request.predicted, request.sent.at_s
         )
         self._state.show_rates(server, at_s)
+
+    def _counts(self, request: Request) -> bool:
+        """Whether it belongs into hit rates: its prompt was looked up, and what is said of it can be true."""
+        sent = request.sent
+        return request.served and request.consistent and not (sent.skips_cache_read or sent.transfers_kv)
 
     def _learn(self, request: Request, server: ServerBook, at_s: float, *, explained: bool) -> None:
         """From its outcome, where the forecast missed nothing and something could be reused at all."""
