@@ -22,8 +22,6 @@ COOKIE = "prefixscope_session"
 LOGIN_PATH = "/login"
 OPEN_PATHS = health.PATHS | {LOGIN_PATH}
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-ROLE_KEY = "prefixscope.role"
-"""Where the scope says who is there, for the page that tells viewers so."""
 
 
 class Guard:
@@ -44,7 +42,6 @@ class Guard:
         role, by_cookie, names_token = self._who(Headers(scope=scope))
         refusal = _refusal(scope, role, by_cookie, self._to_server)
         if refusal is None:
-            scope[ROLE_KEY] = role
             if self._to_server:
                 scope["headers"] = _without_login(scope["headers"], names_token)
             await self._app(scope, receive, send)
