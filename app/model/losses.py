@@ -68,9 +68,15 @@ def find_losses(
     path = _known_then(slots, prompt, number) if slots is not None else []
     others = [other for other in neighbours if other is not server]
     case = _Case(request, server, requests, others, prompt, size, reused, book, number, slots, path)
-    looks = (_coarse, _computing, _evicted, _reset, _other_rank, _other_server, _other_keys, _other_model)
+    looks = (
+        _coarse, _computing, _evicted, _reset, _other_rank, _other_server, _other_keys, _other_image, _other_model,
+    )  # fmt: skip
     found = [cause for cause in (look(case) for look in looks) if cause is not None]
-    return found + _departures(case)
+    departures = _departures(case)
+    if found and departures and departures[0].params.get("token", 0) is None:
+        # The whole prompt was there before: nothing departs.
+        return found
+    return found + departures
 
 
 def _known_then(slots: BlockSlots, prompt: PromptKeys, number: int) -> list[int]:
@@ -224,7 +230,18 @@ def _other_keys(case: _Case) -> Cause | None:
         return Cause("other_adapter", {"adapter": lora})
     if salt != case.prompt.salt:
         return Cause("other_salt", {"salted": int(case.prompt.salt is not None)})
-    return Cause("other_image", {}) if case.slots is not None else None
+    return None
+
+
+def _other_image(case: _Case) -> Cause | None:
+    """The same tokens stand there under keys that only a picture has: salt and adapter are those of the path."""
+    slots, at = case.slots, len(case.path)
+    if slots is None or case.reused != at:
+        return None
+    parent = case.path[-1] if case.path else ROOT
+    twin = elsewhere(slots, case.prompt.chunk(at, case.size), case.prompt.extra(at), case.number, parent)
+    extra = slots.extra[twin] if twin is not None else None
+    return Cause("other_image", {}) if extra is not None and extra.other is not None else None
 
 
 def _other_model(case: _Case) -> Cause | None:

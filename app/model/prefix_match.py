@@ -100,9 +100,10 @@ def nearest_child(
     return best
 
 
-def elsewhere(slots: BlockSlots, chunk: bytes, extra: ExtraKeys | None, number: int) -> int | None:
-    """A first block with just these tokens that was resident after event `number`, but under other extra keys."""
-    for compared, child in enumerate(slots.children(ROOT)):
+def elsewhere(slots: BlockSlots, chunk: bytes, extra: ExtraKeys | None, number: int, parent: int = ROOT) -> int | None:
+    """A block below `parent` with just these tokens that was resident after event `number`, but under other extra
+    keys."""
+    for compared, child in enumerate(slots.children(parent)):
         if compared >= MAX_COMPARED_CHILDREN:
             break
         if slots.tokens[child] == chunk and slots.extra[child] != extra and slots.resident_at(child, number):

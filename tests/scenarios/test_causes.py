@@ -344,7 +344,7 @@ def test_causes_that_hold_as_well_are_listed() -> None:
     scene.send("again", PROMPT)
     record = scene.end("again", 13, cached=0)
     assert record.verdict is not None
-    assert (record.verdict.code, record.verdict.others) == ("reset", ("diverges",))
+    assert (record.verdict.code, record.verdict.others) == ("reset", ())
 
 
 def test_blocks_that_a_running_request_will_store_explain_more_than_an_eviction_before() -> None:
