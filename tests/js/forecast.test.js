@@ -64,6 +64,7 @@ test("the words say reuse, time and tail, and what isn't known", () => {
     time: "First token after about 40 ms (30 ms to 55 ms for 8 of 10).",
     tail: "The last 6 tokens fill no block, so they are always computed.",
   });
+  assert.match(forecastWords(forecast({ cached_tokens: 0 })).reuse, /^Nothing of it can be reused: all 70 tokens, in 5 blocks/);
   assert.match(forecastWords(forecast({ ttft: null })).time, /too few requests/);
   assert.match(forecastWords(forecast({ cached_tokens: null, ranks: [], ttft: null })).reuse, /isn't known without KV events/);
   assert.match(forecastWords(forecast({ tail_tokens: 0 })).tail, /last block of 16 exactly/);

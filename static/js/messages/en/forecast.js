@@ -8,9 +8,10 @@ export default {
   "forecast.asking": "Counting its tokens …",
   "forecast.too-long": "Not forecast while you type: longer than {n} characters. It can be sent all the same.",
   "forecast.reuse": {
-    one: "{n} token in {blocks} block: nothing to reuse.",
+    one: "{reused} of {blocks} blocks are cached and would be reused{several}: {cached} of {n} token.",
     other: "{reused} of {blocks} blocks are cached and would be reused{several}: {cached} of {n} tokens.",
   },
+  "forecast.none": { one: "Nothing of it can be reused: its {n} token, in {blocks} block, would be computed.", other: "Nothing of it can be reused: all {n} tokens, in {blocks} blocks, would be computed." },
   "forecast.rank": " on rank {rank}",
   "forecast.no-events": { one: "{n} token in {blocks} block.", other: "{n} tokens in {blocks} blocks. Which of them are cached isn't known without KV events." },
   "forecast.time": "First token after about {about} ({early} to {late} for 8 of 10).",

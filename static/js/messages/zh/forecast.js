@@ -8,9 +8,10 @@ export default {
   "forecast.asking": "正在统计 token …",
   "forecast.too-long": "输入时不做预测：超过 {n} 个字符。仍然可以发送。",
   "forecast.reuse": {
-    one: "{blocks} 个块，共 {n} 个 token：没有可复用的。",
+    one: "{blocks} 个块中有 {reused} 个已在缓存中，将被复用{several}：{n} 个 token 中的 {cached} 个。",
     other: "{blocks} 个块中有 {reused} 个已在缓存中，将被复用{several}：{n} 个 token 中的 {cached} 个。",
   },
+  "forecast.none": { one: "没有可复用的：{blocks} 个块、{n} 个 token 全部要计算。", other: "没有可复用的：{blocks} 个块、{n} 个 token 全部要计算。" },
   "forecast.rank": "（rank {rank}）",
   "forecast.no-events": { one: "{blocks} 个块，共 {n} 个 token。", other: "{blocks} 个块，共 {n} 个 token。没有 KV 事件，无法知道其中哪些已缓存。" },
   "forecast.time": "首个 token 约 {about} 后到达（十次中有八次在 {early} 到 {late} 之间）。",

@@ -4,7 +4,7 @@
  */
 
 import { buildRequest, freshSalt, isBusy } from "../../composer.js";
-import { byId, make, setAttribute, setChildren, setHidden, setText } from "../../dom.js";
+import { byId, make, setAttribute, setChildren, setHidden, setStyle, setText } from "../../dom.js";
 import { duration } from "../../format.js";
 import { primaryServer } from "../../selectors.js";
 import { MAX_CHARS, bodyKey, markedText, messageSpans, rankOf, runsOf } from "../../why/forecast.js";
@@ -20,7 +20,9 @@ export function forecastWords(forecast) {
   const { tokens, cached_tokens: cached, block_size: size, blocks, tail_tokens: tail, ttft } = forecast;
   const reused = cached !== null && size ? Math.floor(cached / size) : null;
   const several = forecast.ranks.length > 1 ? t("forecast.rank", { rank: String(rankOf(forecast).rank) }) : "";
-  const reuse = cached === null ? t("forecast.no-events", { n: tokens, blocks }) : t("forecast.reuse", { n: tokens, cached, reused, blocks, several });
+  let reuse = t("forecast.reuse", { n: tokens, cached, reused, blocks, several });
+  if (cached === null) reuse = t("forecast.no-events", { n: tokens, blocks });
+  else if (cached === 0) reuse = t("forecast.none", { n: tokens, blocks });
   let time = t("forecast.no-time");
   if (cached === null) time = "";
   else if (ttft !== null) time = t("forecast.time", { about: duration(ttft.about_ms), early: duration(ttft.early_ms), late: duration(ttft.late_ms) });
@@ -101,6 +103,8 @@ export function createRuler({ asker, draft, onTouch }) {
     const nodes = (parts ?? []).map(({ block, kind, text }) => make("span", { "data-kind": kind, "data-odd": block % 2 === 1 }, text));
     // A text area shows a last empty line, which other elements leave out.
     setChildren(mirror, parts === null ? [] : [...nodes, "\n"].map((node) => (typeof node === "string" ? document.createTextNode(node) : node)));
+    // The same type as in the text area, whatever the screen: only then do the words cover each other.
+    if (parts !== null) setStyle(mirror, "font", getComputedStyle(field).font);
     mirror.scrollTop = field.scrollTop;
   }
 }
