@@ -8,6 +8,7 @@ import math
 import signal
 import socket
 from collections.abc import Callable
+from typing import NamedTuple
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -17,12 +18,19 @@ from .garbage import settle
 from .web.ws_protocol import SharedFramesProtocol
 
 MAX_BROWSER_MESSAGE_BYTES = 64 * 1024
-PING_INTERVAL_S = 20.0
-PING_TIMEOUT_S = 60.0
-"""Proxies on the way may hold a pong back for most of a minute."""
 BROKEN_OFF = "ASGI callable returned without completing response."
 """uvicorn's own words."""
 ADDRESS_HINT = "Give --host an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them."
+
+
+class Pings(NamedTuple):
+    """Websocket pings to browsers. Proxies on the way may hold a pong back for most of a minute."""
+
+    interval_s: float = 20.0
+    timeout_s: float = 60.0
+
+
+PINGS = Pings()
 
 
 class CannotListen(PrefixScopeError):
@@ -92,7 +100,9 @@ class _Server(uvicorn.Server):
         self._on_started()
 
 
-def make_server(app: ASGIApp, shutdown_grace_s: float, on_started: Callable[[], None] = lambda: None) -> uvicorn.Server:
+def make_server(
+    app: ASGIApp, shutdown_grace_s: float, on_started: Callable[[], None] = lambda: None, pings: Pings = PINGS
+) -> uvicorn.Server:
     """A server for `app`; running streams get `shutdown_grace_s` to end."""
     config = uvicorn.Config(
         app,
@@ -101,8 +111,8 @@ def make_server(app: ASGIApp, shutdown_grace_s: float, on_started: Callable[[], 
         ws=SharedFramesProtocol,
         ws_per_message_deflate=False,
         ws_max_size=MAX_BROWSER_MESSAGE_BYTES,
-        ws_ping_interval=PING_INTERVAL_S,
-        ws_ping_timeout=PING_TIMEOUT_S,
+        ws_ping_interval=pings.interval_s,
+        ws_ping_timeout=pings.timeout_s,
         lifespan="on",
         access_log=False,
         log_config=None,
@@ -115,7 +125,9 @@ def make_server(app: ASGIApp, shutdown_grace_s: float, on_started: Callable[[], 
     return _Server(config, on_started)
 
 
-def serve(app: ASGIApp, bound: socket.socket, shutdown_grace_s: float, on_started: Callable[[], None]) -> None:
+def serve(
+    app: ASGIApp, bound: socket.socket, shutdown_grace_s: float, on_started: Callable[[], None], pings: Pings = PINGS
+) -> None:
     """Serves `app` on `bound` until SIGTERM or SIGINT."""
     logging.getLogger("uvicorn.error").addFilter(_WithoutBrokenStreams())
     # uvicorn raises the signal once more after it has shut down; by then it has been obeyed.
@@ -127,4 +139,4 @@ def serve(app: ASGIApp, bound: socket.socket, shutdown_grace_s: float, on_starte
         on_started()
 
     with contextlib.closing(bound):
-        make_server(app, shutdown_grace_s, started).run(sockets=[bound])
+        make_server(app, shutdown_grace_s, started, pings).run(sockets=[bound])

@@ -80,6 +80,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("max_kv_message_bytes", "67108864", "largest KV-event message that is read"),
     Setting("kv_receive_hwm", "100000", "KV-event messages waiting at each step; what comes above it is a gap"),
     Setting("heartbeat_s", "15", "seconds between heartbeats to a browser"),
+    Setting("browser_ping_interval_s", "20", "seconds between websocket pings to a browser"),
+    Setting("browser_ping_timeout_s", "60", "seconds without a pong after which a browser counts as gone"),
     Setting("shutdown_grace_s", "10", "seconds that running streams get to end on shutdown"),
 )
 
@@ -127,6 +129,8 @@ class Settings:
     max_kv_message_bytes: int
     kv_receive_hwm: int
     heartbeat_s: float
+    browser_ping_interval_s: float
+    browser_ping_timeout_s: float
     shutdown_grace_s: float
 
     def shows_text_of(self, origin: str) -> bool:
