@@ -29,11 +29,11 @@ MAY_IMPORT = {
     "hub": {"ids", "events", "errors", "wire", "sources.clock"},
     "sources": {"ids", "observations", "events", "errors", "settings", "wire"},
     "web": {
-        "ids", "events", "observations", "errors", "settings", "hub", "runtime", "sources", "model", "wire", "doctor",
-        "why",
+        "ids", "events", "observations", "errors", "settings", "loopback", "hub", "runtime", "sources", "model", "wire",
+        "doctor", "why",
     },
     "why": {"model", "engine.block_pool", "engine.cache_events", "engine.free_queue"},
-    "doctor": {"ids", "events", "observations", "errors", "settings", "targets", "sources", "model"},
+    "doctor": {"ids", "events", "observations", "errors", "settings", "loopback", "targets", "sources", "model"},
     "lab": {"ids", "errors", "wire", "engine.block_hash"},
     "engine": set[str](),
 }  # fmt: skip

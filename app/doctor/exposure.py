@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ..loopback import is_loopback
+
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LISTENING = "0A"
 
@@ -25,7 +27,7 @@ def exposed_addresses(endpoints: Iterable[str | None], tables: Iterable[str]) ->
         host, port = _split(endpoint)
         if host is None or port is None:
             continue
-        if port in open_ports if _is_loopback(host) else "." in host or ":" in host:
+        if port in open_ports if is_loopback(host) else "." in host or ":" in host:
             found.append(f"{host}:{port}")
     return tuple(found)
 
@@ -63,15 +65,6 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     address = ipaddress.ip_address(b"".join(words))
     mapped = getattr(address, "ipv4_mapped", None)
     return mapped or address
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _split(endpoint: str | None) -> tuple[str | None, int | None]:

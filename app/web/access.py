@@ -6,12 +6,12 @@ and compared in constant time; a session's cookie holds no token.
 
 import hashlib
 import hmac
-import ipaddress
 import secrets
 from collections import OrderedDict
 from enum import IntEnum
 
 from ..errors import PrefixScopeError, SettingsError
+from ..loopback import is_loopback
 from ..settings import Settings
 
 LEAST_TOKEN_CHARACTERS = 16
@@ -109,21 +109,12 @@ class Access:
 
 def refuse_to_be_open(settings: Settings) -> None:
     """Raises SettingsError where the dashboard would be open to a network without a token, unless told `insecure`."""
-    if settings.insecure or settings.tokens or settings.viewer_tokens or _is_loopback(settings.host):
+    if settings.insecure or settings.tokens or settings.viewer_tokens or is_loopback(settings.host):
         return
     raise SettingsError(
         f"host: {settings.host} is reachable from other machines, and no token is set",
         hint="Set PREFIXSCOPE_TOKENS to a long random text, listen on 127.0.0.1, or say --insecure.",
     )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _split(text: str) -> list[str]:

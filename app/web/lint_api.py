@@ -5,6 +5,7 @@ The work runs in a thread; it ends with the stream, at the next step of its prog
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import asdict
@@ -28,6 +29,10 @@ router = APIRouter(prefix="/api")
 MAX_BODY_FACTOR = 16
 """A file may be so many times as large as a single request whose prompt is tokenised (`max_tokenize_bytes`)."""
 REPORT_EVERY = 20
+DEFAULT_BLOCK_SIZE = 16
+DEFAULT_NUM_GPU_BLOCKS = 5306
+"""Where the server doesn't tell its own: those of the embedded engine's default profile, as for the command `lint`."""
+logger = logging.getLogger(__name__)
 
 
 class _Stopped(Exception):
@@ -73,12 +78,22 @@ async def _lines(runtime: Runtime, requests: list[Body], unreadable: list[tuple[
         record = runtime.server_record()
         size, blocks = (record.block_size, record.num_gpu_blocks) if record else (None, None)
         try:
-            report = lint(requests, tokenise, num_gpu_blocks=blocks or 5306, block_size=size or 16, tell=tell)
+            report = lint(
+                requests,
+                tokenise,
+                num_gpu_blocks=blocks or DEFAULT_NUM_GPU_BLOCKS,
+                block_size=size or DEFAULT_BLOCK_SIZE,
+                tell=tell,
+            )
             last: dict[str, Any] = {"report": asdict(report) | {"unreadable_lines": unreadable[:20]}}
         except (_Stopped, CancelledError):
             return
         except Exception as error:  # The outer edge of a thread: whoever waits must be told.
-            last = error_body(error if isinstance(error, PrefixScopeError) else PrefixScopeError("The report failed."))
+            if not isinstance(error, PrefixScopeError):
+                # Its own words may have prompts in them.
+                logger.error("the report on a list of requests failed: %s", type(error).__name__)
+                error = PrefixScopeError("The report failed.")
+            last = error_body(error)
         loop.call_soon_threadsafe(told.put_nowait, last)
 
     working = asyncio.ensure_future(asyncio.to_thread(work))

@@ -4,12 +4,10 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from ..doctor.findings import worst
-from ..errors import NotFound
-from ..ids import ServerId
 from .answers import json_answer
 from .callers import claims_to_be_page
 from .origin import NotAllowed
-from .state import runtime_of
+from .state import runtime_of, watched_server
 
 router = APIRouter(prefix="/api")
 
@@ -30,9 +28,6 @@ async def reset_prefix_cache(request: Request, server: str | None = None) -> Res
             "The dashboard isn't allowed to have the server empty its prefix cache.",
             hint="Start it with --allow-cache-reset, and vLLM with VLLM_SERVER_DEV_MODE=1.",
         )
-    watched = runtime.watched.get(ServerId(server) if server else runtime.server)
-    if watched is None:
-        raise NotFound(f"No server {server!r} is watched.", hint="GET /api/state names those that are.")
-    done = await watched.reset_prefix_cache()
+    done = await runtime.watched[watched_server(runtime, server)].reset_prefix_cache()
     message = None if done else "The server refused: some of its blocks are in use. Try again when no request runs."
     return json_answer({"reset": done, "message": message})

@@ -28,7 +28,7 @@ from ..wire.body_facts import read_body_facts
 from ..wire.tokenize_call import CHAT_PATH, COMPLETIONS_PATH
 from .answers import json_answer
 from .callers import own_page
-from .state import runtime_of
+from .state import runtime_of, watched_server
 
 router = APIRouter(prefix="/api")
 BEHIND_TOKENS = 256
@@ -135,9 +135,7 @@ async def _section(tokenizer: TokenizerClient, token_ids: tuple[int, ...], share
 async def forecast(request: Request, server: str | None = None, completions: bool = False) -> Response:
     """How a chat request would fare if it were sent now; the body is that request. Ends when the caller goes away."""
     runtime = runtime_of(request)
-    target = ServerId(server) if server else runtime.server
-    if target not in runtime.watched:
-        raise NotFound(f"No server {server!r} is watched.", hint="GET /api/state names those that are.")
+    target = watched_server(runtime, server)
     body = await read_bounded(request, runtime.settings.max_tokenize_bytes)
     path = COMPLETIONS_PATH if completions else CHAT_PATH
     return await while_wanted(request, _forecast(runtime, target, path, body))
@@ -228,7 +226,7 @@ async def ttft_fit(request: Request, server: str | None = None) -> Response:
     """First-token times against computed tokens of unqueued requests, and the line through them. `missing` says what a
     line still lacks."""
     runtime = runtime_of(request)
-    book = runtime.ledger.state.servers.get(ServerId(server) if server else runtime.server)
+    book = runtime.ledger.state.servers.get(watched_server(runtime, server))
     samples = tuple(book.ttft.samples) if book is not None else ()
     fit = book.ttft.fit if book is not None else None
     lacking = missing(samples) if fit is None else None

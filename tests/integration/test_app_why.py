@@ -152,6 +152,7 @@ async def test_saved_time_is_told_once_enough_different_requests_ran(engine: Eng
             await app.until_ready()
             before = await app.json("/api/ttft_fit")
             assert (before["fit"], before["missing"] is None) == (None, False)
+            assert (await app.http.get("/api/ttft_fit", params={"server": "http://nobody:1"})).status_code == 404
             for words in (1, 5, 20, 40, 60, 90, 120, 150):
                 body = chat_body(MODEL, "Short?", f"{uuid.uuid4()} " + "word " * (words * 5))
                 body["max_tokens"] = 1
