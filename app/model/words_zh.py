@@ -169,7 +169,7 @@ def _other_salt(params: Params) -> Words:
     text = "相同的 token 已缓存，但不在这个请求的缓存盐（cache_salt）之下。"
     if not params.get("salted"):
         text = "相同的 token 已缓存，但带有缓存盐（cache_salt），而这个请求没有。"
-    return text, "只有盐相同的请求之间才共享块。"
+    return text, "只有缓存盐相同的请求之间才共享块。"
 
 
 def _other_adapter(params: Params) -> Words:

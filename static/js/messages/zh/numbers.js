@@ -227,7 +227,7 @@ export default {
   "doctor.lead": "对每个缺少的功能：可粘贴的 vLLM 参数，以及它在这里启用什么。",
   "doctor.again": "再看一次",
   "doctor.findings": "结果",
-  "doctor.looking": "正在检查……",
+  "doctor.looking": "正在检查 …",
   "doctor.failed": "无法检查：{why}",
   "doctor.all-on": { one: "没有缺少：{n} 项已开启。", other: "没有缺少：{n} 项已开启。" },
   "doctor.some-missing": { one: "缺少 {n} 项，{on} 项已开启。", other: "缺少 {n} 项，{on} 项已开启。" },

@@ -32,7 +32,7 @@ export default {
   "steps.say.miss": "{blocks}：没有人存过这个哈希。查找到此为止：后面的块也不可能匹配。",
   "steps.say.cap": "{blocks}：不查找。最后一个 token 总要计算，因为回答由它的 logits 开始。",
   "steps.say.skip": "此请求不做查找：{why}",
-  "steps.say.touch": "{blocks}：又多一个请求占用它。如果它原本在空闲队列中，现已移出，不会被逐出。",
+  "steps.say.touch": "{blocks}：又多一个请求占用它。如果它原本在空闲队列中，现已移出，不会被驱逐。",
   "steps.say.place": "{blocks}：从空闲队列的队首取得位置，并且在计算之前就已能按哈希找到。",
   "steps.say.tail": "最后的 {tail}取得一个没有哈希的位置：只有满块才能再次被找到。",
   "steps.say.compute": "{blocks}：计算 {tokens}。",
