@@ -14,6 +14,7 @@ import { t } from "../../words.js";
 const AGAIN_MS = 5000;
 /** Beyond so many blocks a strip shows runs without their borders. */
 const MAX_BORDERS = 160;
+const TYPE = ["font-family", "font-size", "font-weight", "line-height", "letter-spacing"];
 
 /** What is said of a forecast: {reuse, time, tail}. Pure. */
 export function forecastWords(forecast) {
@@ -104,7 +105,8 @@ export function createRuler({ asker, draft, onTouch }) {
     // A text area shows a last empty line, which other elements leave out.
     setChildren(mirror, parts === null ? [] : [...nodes, "\n"].map((node) => (typeof node === "string" ? document.createTextNode(node) : node)));
     // The same type as in the text area, whatever the screen: only then do the words cover each other.
-    if (parts !== null) setStyle(mirror, "font", getComputedStyle(field).font);
+    const type = getComputedStyle(field);
+    if (parts !== null) for (const name of TYPE) setStyle(mirror, name, type.getPropertyValue(name));
     mirror.scrollTop = field.scrollTop;
   }
 }
