@@ -17,7 +17,7 @@ Runs an experiment against a vLLM server (or the embedded engine), one request a
 otherwise, and writes a report: HTML that works offline, JSON and CSV. Nothing of the server's is changed; what the
 run puts into its cache is kept apart by cache salts of its own.
 
-Exit status: 0 complete, 1 cancelled, failed or disconnected (the report has what was measured until then), 2 the call
+Exit status: 0 complete, 1 no server there, or cancelled, failed, disconnected (the report has what was measured), 2 the call
 can't be carried out as it stands.
 """
 EPILOG = """\
@@ -26,6 +26,7 @@ examples:
   lab on-off --vllm http://127.0.0.1:8000 --out report
   lab prefix-length --vllm http://127.0.0.1:8000 --set lengths=256,512,1024,2048 --repeats 7
   lab on-off --vllm http://gpu-box:8000 --off-url http://gpu-box:8001
+  lab --reopen report/on-off.json --out again
   lab --compare monday/on-off.json tuesday/on-off.json
 """
 NOTHING_DONE = 2
@@ -49,11 +50,12 @@ def add(commands: Subparsers) -> None:
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="how often each point is measured (5)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of prompts and order (1)")
     parser.add_argument("--with-text", action="store_true", help="prompts and answers go into the report too")
+    parser.add_argument("--reopen", metavar="REPORT", help="shows a JSON report again, with --out as HTML and CSV too")
     parser.add_argument("--compare", nargs=2, metavar="REPORT", help="two JSON reports side by side")
 
 
 def run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """Runs, lists or compares."""
+    """Runs, lists, shows again or compares."""
     from ..lab.errors import LabError
     from ..lab.registry import chosen, experiments, parameters_of
 
@@ -62,6 +64,11 @@ def run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
         return 0
     if options.compare:
         return _compare(options)
+    if options.reopen:
+        from ..lab.compare import read_report
+
+        _written(read_report(options.reopen), options)
+        return 0
     if options.name is None:
         raise LabError("Which experiment? `lab --list` names them.")
     experiment = chosen(options.name)

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from .errors import LabError
+from .findings import FORMAT, FORMAT_VERSION
 from .html import STYLE, table_html
-from .report import FORMAT, FORMAT_VERSION
 from .text import grid
 
 COLUMNS = ("figure", "unit", "first", "second", "change", "said")

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
+FORMAT = "prefixscope-lab"
+FORMAT_VERSION = 1
+"""Of a report: raised where a field changes its meaning."""
 Cell: TypeAlias = str | int | float | None
 
 

@@ -149,7 +149,7 @@ def _chart_table(chart: dict[str, Any]) -> str:
 def _samples(samples: Sequence[dict[str, Any]]) -> str:
     if not samples:
         return "<p class=note>No request was completed.</p>"
-    names = [name for name in samples[0] if name not in ("values", "prompt_ids", "answer_ids", "answer_text", "space")]
+    names = [name for name in samples[0] if name not in ("values", "prompt_ids", "answer_ids", "space")]
     further = sorted({name for sample in samples for name in sample["values"]})
     rows = [[*(s[name] for name in names), *(s["values"].get(name) for name in further)] for s in samples]
     table = table_html("", [*names, *further], rows, "")

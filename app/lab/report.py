@@ -6,13 +6,11 @@ from dataclasses import asdict
 from typing import Any
 
 from .. import __version__
+from .findings import FORMAT, FORMAT_VERSION
 from .runner import Run
 from .sample import sample_record
 from .setting import ServerFacts
 from .shared import outlying
-
-FORMAT = "prefixscope-lab"
-FORMAT_VERSION = 1
 
 
 def report_of(run: Run, started_at: str, ended_at: str, *, text: bool = False) -> dict[str, Any]:

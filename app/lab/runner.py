@@ -169,6 +169,7 @@ class Runner:
             prompt_ids=ids,
             answer_ids=answer.answer_ids,
             answer_text=answer.text,
+            prompt_text="\n".join(f"{m['role']}: {m['content']}" for m in request.prompt.messages),
         )
 
     def _counted(

@@ -43,6 +43,7 @@ class Sample:
     prompt_ids: tuple[int, ...] = field(default=(), repr=False)
     answer_ids: tuple[int, ...] = field(default=(), repr=False)
     answer_text: str = field(default="", repr=False)
+    prompt_text: str = field(default="", repr=False)
 
     @property
     def counts(self) -> bool:
@@ -57,7 +58,7 @@ class Sample:
         return self.prompt_tokens - self.cached_tokens
 
 
-PRIVATE = frozenset({"prompt_ids", "answer_ids", "answer_text"})
+PRIVATE = frozenset({"prompt_ids", "answer_ids", "answer_text", "prompt_text"})
 """Fields that only a report with text has."""
 
 

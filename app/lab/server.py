@@ -58,13 +58,18 @@ class LabServer:
     """An open client of one server; an async context manager."""
 
     def __init__(self, url: str, api_key: str | None = None, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self.url = url.rstrip("/")
+        try:
+            given = httpx.URL(url.rstrip("/"))
+        except httpx.InvalidURL:
+            raise LabError(f"{url} is no usable address. Give it as http://HOST:PORT.") from None
+        self.url = str(given.copy_with(userinfo=b""))
+        """Without a password that the address may have: it goes into reports."""
         headers = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
         if api_key:
             headers["Authorization"] = f"Bearer {api_key}"
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=None)
         self._http = httpx.AsyncClient(
-            base_url=self.url, headers=headers, timeout=httpx.Timeout(ASK_TIMEOUT_S, read=ANSWER_TIMEOUT_S),
+            base_url=given, headers=headers, timeout=httpx.Timeout(ASK_TIMEOUT_S, read=ANSWER_TIMEOUT_S),
             trust_env=False, limits=limits, transport=transport,
         )  # fmt: skip
 

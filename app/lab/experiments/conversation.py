@@ -27,7 +27,7 @@ def _plan(setting: Setting) -> Plan:
                     Request(arm=arm, prompt=Prompt(messages=tuple(messages)),
                             space=f"talk-{repeat}" if arm == "on" else FRESH, side="on" if arm == "on" else "off",
                             x=number + 1, repeat=repeat, max_tokens=output,
-                            role="cold" if arm == "off" or number == 0 else "measure", label=question)
+                            role="cold" if arm == "off" or number == 0 else "measure", label=f"turn {number + 1}")
                 )  # fmt: skip
                 told = sample.answer_text if arm == "on" else told
             messages.append({"role": "assistant", "content": told})

@@ -43,7 +43,7 @@ def _plan(setting: Setting) -> Plan:
                         x=number + 1,
                         repeat=repeat,
                         max_tokens=output,
-                        label=question,
+                        label=f"question {number + 1}",
                     )
                 )
 
