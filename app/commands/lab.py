@@ -17,8 +17,8 @@ Runs an experiment against a vLLM server (or the embedded engine), one request a
 otherwise, and writes a report: HTML that works offline, JSON and CSV. Nothing of the server's is changed; what the
 run puts into its cache is kept apart by cache salts of its own.
 
-Exit status: 0 complete, 1 no server there, or cancelled, failed, disconnected (the report has what was measured), 2 the call
-can't be carried out as it stands.
+Exit status: 0 complete, 1 no server there, or cancelled, failed, disconnected (the report has what was measured until
+then), 2 the call can't be carried out as it stands.
 """
 EPILOG = """\
 examples:
