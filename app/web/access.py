@@ -120,6 +120,11 @@ def refuse_to_be_open(settings: Settings) -> None:
 def _split(text: str) -> list[str]:
     tokens = [token.strip() for token in text.split(",") if token.strip()]
     for token in tokens:
+        if not (token.isascii() and token.isprintable()):
+            raise SettingsError(
+                "tokens: one has characters that an HTTP header can't carry (it isn't repeated here)",
+                hint="openssl rand -hex 24 makes one.",
+            )
         if len(token) < LEAST_TOKEN_CHARACTERS:
             raise SettingsError(
                 f"tokens: each needs {LEAST_TOKEN_CHARACTERS} characters or more (they aren't repeated here)",

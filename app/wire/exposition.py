@@ -48,7 +48,8 @@ CONFIG = "vllm:cache_config_info"
 SLEEP = "vllm:engine_sleep_state"
 _RATIOS = frozenset({"kv_usage_ratio", "lifetime_hit_ratio"})
 _LINES_A_STEP = 16
-MAX_ENGINES = 4096
+MAX_ENGINES = 512
+"""More than any server has ranks; what else names engines is a mistake, which mustn't cost seconds a reading."""
 SLEEP_STATES = 3
 MAX_KNOWN_LABELS = 50_000
 _openmetrics_families: Callable[[str], Iterable[Metric]] = _openmetrics_parser  # untyped in its own package

@@ -35,6 +35,13 @@ def test_a_token_of_both_lists_is_an_operators() -> None:
     assert Access("", "").is_open
 
 
+@pytest.mark.parametrize("token", ["clé-de-la-maison-0123", "\udcff\udcfe-0123456789abcdef", "0123456789\t0123456789"])
+def test_a_token_that_no_header_can_carry_is_refused_and_not_repeated(token: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        Access("", token)
+    assert token not in str(refused.value)
+
+
 @pytest.mark.parametrize("short", ["x", "fifteen-letters"])
 def test_a_token_that_can_be_guessed_is_refused_and_not_repeated(short: str) -> None:
     with pytest.raises(SettingsError) as refused:

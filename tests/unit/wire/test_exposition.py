@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
 from app.observations import EngineSample
-from app.wire.exposition import KnownLabels, page_steps, read_page
+from app.wire.exposition import MAX_ENGINES, KnownLabels, page_steps, read_page
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -293,6 +293,11 @@ def test_a_large_page_is_read_in_many_steps() -> None:
     page = "".join(f'vllm:num_requests_running{{engine="{n}",model_name="m"}} 1\n' for n in range(400)).encode()
     assert sum(1 for _ in page_steps(page)) > 25
     assert len(read_page(page).engines) == 400
+
+
+def test_engines_beyond_any_servers_are_left_out() -> None:
+    page = "".join(f'vllm:num_requests_running{{engine="{n}"}} 1\n' for n in range(2000)).encode()
+    assert len(read_page(page).engines) == MAX_ENGINES
 
 
 def test_the_last_step_is_short_too() -> None:
