@@ -24,13 +24,13 @@ export function createTimeline({ pack, unpack, limits = LIMITS }) {
   let last_ms = -Infinity;
 
   function begin(state) {
-    const chapter = { state, from_ms: last_ms, to_ms: last_ms, segments: [] };
+    const chapter = { state, from_ms: last_ms, to_ms: last_ms, size: 0, segments: [] };
     chapters.push(chapter);
     while (chapters.length > 1 && (chapters[1].from_ms < last_ms - limits.window_ms || sizeOf(chapters) > limits.bytes)) chapters.shift();
   }
 
   function isFull(chapter) {
-    return last_ms - chapter.from_ms > limits.chapter_ms || sizeOf([chapter]) > limits.chapter_bytes;
+    return last_ms - chapter.from_ms > limits.chapter_ms || chapter.size > limits.chapter_bytes;
   }
 
   function add(chapter, text) {
@@ -42,16 +42,18 @@ export function createTimeline({ pack, unpack, limits = LIMITS }) {
     segment.texts.push(text);
     segment.count += 1;
     segment.size += text.length;
+    chapter.size += text.length;
     segment.to_ms = chapter.to_ms = last_ms;
-    if (segment.size > limits.segment_chars) seal(segment);
+    if (segment.size > limits.segment_chars) seal(chapter, segment);
   }
 
-  async function seal(segment) {
+  async function seal(chapter, segment) {
     const text = `[${segment.texts.join(",")}]`;
     segment.texts = null;
     segment.packed = { text, length: text.length };
     try {
       segment.packed = await pack(text);
+      chapter.size += segment.packed.length - segment.size;
       segment.size = segment.packed.length;
     } catch {
       // Larger than need be, and as good.
@@ -96,7 +98,7 @@ export function createTimeline({ pack, unpack, limits = LIMITS }) {
   };
 }
 
-const sizeOf = (chapters) => chapters.reduce((sum, { segments }) => segments.reduce((bytes, { size }) => bytes + size, sum), 0);
+const sizeOf = (chapters) => chapters.reduce((sum, { size }) => sum + size, 0);
 
 /** Text as deflated bytes. */
 export async function deflate(text) {
