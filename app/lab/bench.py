@@ -1,5 +1,6 @@
 """Puts a run together: looks at the servers, carries the experiment out, and makes the report. For command and page."""
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
@@ -13,7 +14,7 @@ from .definition import Experiment
 from .errors import LabError
 from .inquiry import inquire
 from .report import report_of
-from .runner import OnSample, Run, Runner
+from .runner import OnSample, Run, Runner, cancelled
 from .server import LabServer
 from .setting import ServerFacts, Setting
 
@@ -41,7 +42,7 @@ async def run(order: Order, began: Began, on_sample: OnSample) -> dict[str, Any]
     """The report, however the run ends. Raises LabError or Unreachable where it can't begin."""
     started_at = _now()
     if order.experiment.local is not None:
-        return _run_here(order, started_at, began, on_sample)
+        return await _run_here(order, started_at, began, on_sample)
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(LabServer(order.url, order.api_key, order.transport))
         facts = await inquire(server)
@@ -64,7 +65,7 @@ def count_requests(experiment: Experiment, setting: Setting) -> int:
     return len(rehearse(experiment, setting))
 
 
-def _run_here(order: Order, started_at: str, began: Began, on_sample: OnSample) -> dict[str, Any]:
+async def _run_here(order: Order, started_at: str, began: Began, on_sample: OnSample) -> dict[str, Any]:
     setting = _setting(order, ServerFacts(url=""), None)
     made = Run(order.experiment, setting)
     began(made, 0)
@@ -73,9 +74,11 @@ def _run_here(order: Order, started_at: str, began: Began, on_sample: OnSample) 
         for sample in order.experiment.local(setting):
             made.samples.append(sample)
             on_sample(made, sample)
+            # Lets an interrupt in: nothing else here gives way.
+            await asyncio.sleep(0)
         made.state = "complete"
-    except KeyboardInterrupt:
-        made.state, made.detail = "cancelled", "Stopped before its end; what was measured until then is below."
+    except asyncio.CancelledError:
+        cancelled(made)
     return report_of(made, started_at, _now(), text=order.text)
 
 

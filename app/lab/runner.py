@@ -219,6 +219,14 @@ def _prompt_fields(request: Request) -> dict[str, object]:
     return {"messages": prompt.messages, **tools}
 
 
+def cancelled(run: Run) -> None:
+    """The task was cancelled: it takes note, and goes on to write its report."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+    run.state, run.detail = "cancelled", "Stopped before its end; what was measured until then is below."
+
+
 @contextmanager
 def _ends(run: Run) -> Iterator[None]:
     """Whatever ends the block becomes the run's state; a cancelled task goes on, to write its report."""
@@ -226,10 +234,7 @@ def _ends(run: Run) -> Iterator[None]:
         yield
         run.state = "complete"
     except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is not None:
-            task.uncancel()
-        run.state, run.detail = "cancelled", "Stopped before its end; what was measured until then is below."
+        cancelled(run)
     except BaseExceptionGroup as group:
         _failed(run, _project_errors(group))
     except PrefixScopeError as error:
