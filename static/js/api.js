@@ -18,6 +18,7 @@ export async function postJson(path, body, { signal } = {}) {
   return response.json();
 }
 
+/** Posts nothing to `path`; what comes back is not read. Throws like getJson. */
 export async function post(path) {
   const response = await fetch(path, { method: "POST" });
   if (!response.ok) throw new Error(await errorText(response));

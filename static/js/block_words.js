@@ -4,6 +4,7 @@ import { wordsOf } from "./format.js";
 
 const MAX_KEPT = 400;
 const MAX_ASKING = 2;
+const MAX_WAITING = 64;
 
 /** `load(block)` resolves to {text, ...}; `onLoaded` asks for a redraw. */
 export function createBlockWords({ load, onLoaded }) {
@@ -45,7 +46,7 @@ export function createBlockWords({ load, onLoaded }) {
     get(block) {
       const key = `${block.server}|${block.rank}|${block.hash}`;
       if (known.has(key)) return known.get(key);
-      if (!waiting.has(key) && waiting.size < 64) {
+      if (!waiting.has(key) && waiting.size < MAX_WAITING) {
         waiting.set(key, block);
         ask();
       }
