@@ -21,7 +21,7 @@ def experiments() -> tuple[Experiment, ...]:
     except ModuleNotFoundError as error:
         if error.name not in ("numpy", "scipy"):
             raise
-        raise LabError(f"The lab calculates with {error.name}.", hint="pip install 'prefixscope[lab]'") from None
+        raise LabError(f"The lab calculates with {error.name}.", hint="pip install numpy scipy") from None
     return tuple(sorted(found, key=lambda experiment: experiment.number))
 
 

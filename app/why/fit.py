@@ -17,7 +17,7 @@ LEAST_SPREAD = 2.0
 """The longest sample is so many times the shortest."""
 DRAWS = 200
 SEED = 1
-NO_NUMPY = "No line can be fitted without numpy: pip install prefixscope[lab]."
+NO_NUMPY = "No line can be fitted without numpy: pip install numpy."
 
 
 def missing(samples: Sequence[TtftSample]) -> str | None:
