@@ -3,7 +3,9 @@
 Imports only its own package.
 """
 
+import sys
 from collections import Counter
+from itertools import compress, count
 from typing import NamedTuple
 
 from .block_keys import TOKEN_BYTES, unpack_tokens
@@ -21,6 +23,10 @@ WORTH_NAMING_RATIO = 0.25
 """Share of a first block below which a shared start is only the chat template's."""
 WINDOW_TOKENS = 16
 """So many tokens in a row that stand in both prompts are no chance."""
+MARK_TOKENS = 8
+"""Marks of so many tokens lead to a window."""
+MAX_MARKS_ALIKE = 8
+"""Equal marks, as of spaces, beyond which no more are looked at."""
 SEARCHED_TOKENS = 4096
 """How far behind a departure the constant part is looked for."""
 
@@ -47,21 +53,28 @@ def nearest_kept(request: Request, requests: RequestBook, prompt: PromptKeys) ->
     """The kept prompt under the same keys, sent before to the same server, that shares most."""
     best = Nearest(0, b"")
     """Where nothing is shared, the newest one."""
-    compared = 0
+    last, want, compared = 0, prompt.packed[:TOKEN_BYTES], 0
     for other in requests.newest_first():
         known = other.prompt
-        if other.serial >= request.serial or known is None or other.sent.server != request.sent.server:
-            continue
-        if (known.salt, known.lora_name) != (prompt.salt, prompt.lora_name):
+        if known is None or other.serial >= request.serial:
             continue
         compared += 1
         if compared > COMPARED_PROMPTS:
             break
-        if compared == 1:
-            best = Nearest(0, known.packed, request=other)
+        # Most prompts differ right where the best one ends.
+        if best.request is not None and known.packed[last : last + TOKEN_BYTES] != want:
+            continue
+        if other.sent.server != request.sent.server:
+            continue
+        if (known.salt, known.lora_name) != (prompt.salt, prompt.lora_name):
+            continue
         shared = shared_beyond(known.packed, prompt.packed, best.shared)
         if shared is not None:
             best = Nearest(shared, known.packed, shared * TOKEN_BYTES == len(known.packed), other)
+            last = shared * TOKEN_BYTES
+            want = prompt.packed[last : last + TOKEN_BYTES]
+        elif best.request is None:
+            best = Nearest(0, known.packed, request=other)
     return best
 
 
@@ -89,19 +102,45 @@ def chain_tokens(slots: BlockSlots, path: list[int], child: int | None, most: in
 
 
 def find_return(here: bytes, there: bytes, shared: int) -> Return | None:
-    """The longest-looking constant part after the departure: the first window of tokens that stands in both, taken as
-    far as it goes. None where there is none near the departure."""
-    width = WINDOW_TOKENS * TOKEN_BYTES
+    """The first constant part after the departure: a run of tokens that stands in both, taken as far as it goes. None
+    where there is none near the departure.
+
+    Verdicts are found between two events of a stream: marks at every few tokens of one prompt are looked up, by their
+    first token, in the other, so that most places cost one look.
+    """
     start = shared * TOKEN_BYTES
-    end = min(len(there), start + SEARCHED_TOKENS * TOKEN_BYTES)
-    windows = {there[at : at + width]: at for at in range(end - width, start - 1, -TOKEN_BYTES)}
-    stop = min(len(here), start + SEARCHED_TOKENS * TOKEN_BYTES) - width
-    for at in range(start, stop + 1, TOKEN_BYTES):
-        other = windows.get(here[at : at + width])
-        if other is not None:
-            run = common_tokens(here[at:], there[other:])
-            return Return(at // TOKEN_BYTES, other // TOKEN_BYTES, run)
+    marks = _marks(there[: start + SEARCHED_TOKENS * TOKEN_BYTES], shared)
+    firsts = {int.from_bytes(mark[:TOKEN_BYTES], sys.byteorder) for mark in marks}
+    tokens = memoryview(here)[start : start + SEARCHED_TOKENS * TOKEN_BYTES].cast("I").tolist()
+    for at in compress(count(start, TOKEN_BYTES), map(firsts.__contains__, tokens)):
+        for other in marks.get(here[at : at + MARK_TOKENS * TOKEN_BYTES], ()):
+            back = _common_before(here, there, at, other, start)
+            begin, place = at - back, other - back
+            width = WINDOW_TOKENS * TOKEN_BYTES
+            if len(here) - begin >= width and here[begin : begin + width] == there[place : place + width]:
+                run = common_tokens(here[begin:], there[place:], WINDOW_TOKENS)
+                return Return(begin // TOKEN_BYTES, place // TOKEN_BYTES, run)
     return None
+
+
+def _marks(there: bytes, shared: int) -> dict[bytes, list[int]]:
+    """Marks of a prompt, and where they begin (bytes). A run of `WINDOW_TOKENS` has a whole one in it."""
+    width = MARK_TOKENS * TOKEN_BYTES
+    found: dict[bytes, list[int]] = {}
+    for at in range(shared * TOKEN_BYTES, len(there) - width + 1, width):
+        places = found.setdefault(there[at : at + width], [])
+        if len(places) < MAX_MARKS_ALIKE:
+            places.append(at)
+    return found
+
+
+def _common_before(here: bytes, there: bytes, at: int, other: int, start: int) -> int:
+    """Bytes of equal tokens right before two places, of which neither goes before `start`."""
+    back = 0
+    most = min(at, other) - start
+    while back < most and here[at - back - TOKEN_BYTES : at - back] == there[other - back - TOKEN_BYTES : other - back]:
+        back += TOKEN_BYTES
+    return back
 
 
 def departure(prompt: PromptKeys, size: int, nearest: Nearest, reused: int) -> tuple[str, Params]:

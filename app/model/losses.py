@@ -7,6 +7,7 @@ its own package.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from .block_keys import TOKEN_BYTES
@@ -46,6 +47,8 @@ class _Case:
     slots: BlockSlots | None
     path: list[int]
     """Slots of the prompt's blocks as far as they were known when it was sent."""
+    twins: Sequence[Request]
+    """Earlier requests with the same first block, newest first."""
 
     @property
     def reusable(self) -> int:
@@ -67,7 +70,8 @@ def find_losses(
         slots = None
     path = _known_then(slots, prompt, number) if slots is not None else []
     others = [other for other in neighbours if other is not server]
-    case = _Case(request, server, requests, others, prompt, size, reused, book, number, slots, path)
+    twins = _twins(request, requests, prompt.chunk(0, size), size)
+    case = _Case(request, server, requests, others, prompt, size, reused, book, number, slots, path, twins)
     looks = (
         _coarse, _computing, _evicted, _reset, _other_rank, _other_server, _other_keys, _other_image, _other_model,
     )  # fmt: skip
@@ -77,6 +81,16 @@ def find_losses(
         # The whole prompt was there before: nothing departs.
         return found
     return found + departures
+
+
+def _twins(request: Request, requests: RequestBook, chunk: bytes, size: int) -> list[Request]:
+    if len(chunk) < size * TOKEN_BYTES:
+        return []
+    return [
+        other
+        for other in islice(requests.newest_first(), COMPARED_PROMPTS)
+        if other.prompt is not None and other.prompt.packed.startswith(chunk) and other.serial < request.serial
+    ]
 
 
 def _known_then(slots: BlockSlots, prompt: PromptKeys, number: int) -> list[int]:
@@ -114,11 +128,9 @@ def _computing(case: _Case) -> Cause | None:
         return None
     wanted = (case.reused + 1) * case.size * TOKEN_BYTES
     sent_s, packed = case.request.sent.at_s, case.prompt.packed[:wanted]
-    for compared, other in enumerate(case.requests.newest_first()):
-        if compared >= COMPARED_PROMPTS:
-            break
+    for other in case.twins:
         known = other.prompt
-        if known is None or other.serial >= case.request.serial or other.sent.server != case.request.sent.server:
+        if known is None or other.sent.server != case.request.sent.server:
             continue
         if (known.salt, known.lora_name) != (case.prompt.salt, case.prompt.lora_name) or other.sent.sequences != 1:
             continue
@@ -251,14 +263,9 @@ def _other_model(case: _Case) -> Cause | None:
 
 def _kept_twin(case: _Case, *, same_server: bool) -> Request | None:
     """An earlier request with the same first block, under other keys, or of another model on another server."""
-    chunk = case.prompt.chunk(0, case.size)
-    for compared, other in enumerate(case.requests.newest_first()):
-        if compared >= COMPARED_PROMPTS:
-            break
+    for other in case.twins:
         known = other.prompt
-        if known is None or other.serial >= case.request.serial or len(chunk) < case.size * TOKEN_BYTES:
-            continue
-        if not known.packed.startswith(chunk):
+        if known is None:
             continue
         on_same = other.sent.server == case.request.sent.server
         keys_differ = (known.salt, known.lora_name) != (case.prompt.salt, case.prompt.lora_name)
