@@ -4,7 +4,6 @@ Imports only `ids`, `observations`, `events` and its own package.
 """
 
 from collections import deque
-from itertools import islice
 
 from ..events import (
     BlocksReused,
@@ -31,15 +30,13 @@ from .copy_settling import settle_copies
 from .forecasts import forecast
 from .joining import LATE_S
 from .ledger_state import LedgerState
+from .outcomes import count, count_forecast, owe
 from .rank_book import RankBook
 from .request_records import block_table
 from .requests import IllegalStep, Request, Step
-from .server_notices import LATENCY_RATIO
 from .servers import ServerBook
 from .verdict import word
 
-COMPARED_REPEATS = 256
-"""Newest requests among which an equal prompt is looked for."""
 JOINED_INTERVAL_S = 0.25
 """Least time between two block tables of a running request, once the first was sent."""
 
@@ -179,11 +176,11 @@ class RequestLedger:
         finished = RequestFinished(record, table) if ended.outcome == "ok" else RequestFailed(record, table)
         self._announce_reuse(request, server, at_s)
         state.emit(finished, at_s, request.sent.server, request.rank)
-        self._count(request, server, at_s, explained=explained)
+        count(state, request, server, at_s, explained=explained)
         if not request.sent.skips_cache_read:
             server.ttft.take(request, alone=request.alone)
         self._late.append((at_s, request))
-        self._owe(request, server, at_s)
+        owe(request, server, at_s)
 
     def blocks_changed(self, request: Request, at_s: float) -> None:
         """Events named blocks of this request."""
@@ -259,10 +256,8 @@ class RequestLedger:
         and counts as if it had been there at the end."""
         was_known = request.predicted is not None
         self._forecast(request)
-        if not was_known and request.predicted is not None and request.ended is not None and self._counts(request):
-            self._learn(request, server, at_s, explained=False)
-            server.rates.forecast_came(request.ended.at_s, request.predicted, request.prompt_tokens)
-            self._state.show_rates(server, at_s)
+        if not was_known:
+            count_forecast(self._state, request, server, at_s)
         self._conclude(request, server, at_s)
 
     def _book(self, request: Request, server: ServerBook) -> RankBook | None:
@@ -281,59 +276,3 @@ class RequestLedger:
         self._state.emit(
             BlocksReused(request.id, hash_texts(fresh)), at_s, request.sent.server, request.rank, cached[1]
         )
-
-    def _count(self, request: Request, server: ServerBook, at_s: float, *, explained: bool) -> None:
-        """Into the hit rates, where its prompt was looked up and its figures can be true."""
-        sent = request.sent
-        if sent.skips_cache_read and request.served and request.prompt_tokens is not None:
-            server.rates.lookup_skipped(request.prompt_tokens)
-        if not self._counts(request):
-            return
-        self._learn(request, server, at_s, explained=explained)
-        self._note_signs(request, server)
-        if request.usage_cached is not None:
-            server.saved_tokens = (server.saved_tokens or 0) + request.usage_cached
-        server.rates.request_ended(
-            at_s, request.prompt_tokens, request.usage_cached, request.predicted, request.sent.at_s
-        )
-        self._state.show_rates(server, at_s)
-
-    def _counts(self, request: Request) -> bool:
-        """Whether it belongs into hit rates: its prompt was looked up, and what is said of it can be true."""
-        sent = request.sent
-        return request.served and request.consistent and not (sent.skips_cache_read or sent.transfers_kv)
-
-    def _learn(self, request: Request, server: ServerBook, at_s: float, *, explained: bool) -> None:
-        """From its outcome, where the forecast missed nothing and something could be reused at all."""
-        blocks, size, cached = request.blocks(), request.block_size, request.usage_cached
-        if request.predicted is None or not request.predicted_sure or cached is None:
-            return
-        if size and blocks is not None and blocks[1]:
-            server.habits.learn(request.matched_blocks, request.predicted, cached, size, explained=explained)
-            self._state.show_server(server, at_s, counters=False)
-
-    def _note_signs(self, request: Request, server: ServerBook) -> None:
-        """What its outcome says of the server's other readings."""
-        if request.usage_cached and request.predicted == 0 and request.predicted_sure:
-            server.signs.storm_cached_tokens = request.usage_cached
-        if request.usage_cached is None and request.prompt is not None and request.ttft_ms:
-            first = next(
-                (
-                    other
-                    for other in islice(self._state.requests.newest_first(), COMPARED_REPEATS)
-                    if other is not request and other.prompt == request.prompt and other.ttft_ms is not None
-                ),
-                None,
-            )
-            if first is not None and first.ttft_ms and first.ttft_ms / request.ttft_ms >= LATENCY_RATIO:
-                server.signs.faster_repeat_ms = (first.ttft_ms, request.ttft_ms)
-
-    def _owe(self, request: Request, server: ServerBook, at_s: float) -> None:
-        """Notes that a block must have been stored of which no event came."""
-        size, cached, prompt = request.block_size, request.usage_cached, request.prompt_tokens
-        if not size or cached is None or prompt is None or request.ended is None or request.ended.outcome != "ok":
-            return
-        heard = [book.stream.last_batch_s for book in server.ranks.values()]
-        silent = all(last_s is None or last_s < request.sent.at_s for last_s in heard)
-        if prompt // size > cached // size and silent and server.owed_since_s is None:
-            server.owed_since_s = at_s

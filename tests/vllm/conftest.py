@@ -9,7 +9,7 @@ import pytest
 from scripts import real_vllm
 from tests.processes import Process, app_process, free_ports
 
-START_S = 300.0
+START_S = 600.0
 """A server is ready after 25 to 80 seconds on an idle machine with 2 cores."""
 
 

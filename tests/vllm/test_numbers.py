@@ -185,6 +185,7 @@ def test_two_hundred_mixed_requests_then_every_chain(server: RealVllm, client: h
         player.play(step)
     first = difference(both_counters(server), before)
     wait_until(lambda: counted(client, server) == first, f"{counted(client, server)} is the counters' {first}")
+    assert player.wrong == []
 
     restart(server, client)
     assert resident(client) == set()
