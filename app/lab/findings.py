@@ -4,7 +4,7 @@ Everything here is JSON as it stands, so a report can be opened again and shows 
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 FORMAT = "prefixscope-lab"
@@ -77,7 +77,7 @@ class Findings:
     tables: tuple[Table, ...] = ()
     charts: tuple[Chart, ...] = ()
     follows: tuple[str, ...] = ()
-    follows_not: tuple[str, ...] = field(default=())
+    follows_not: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """As JSON."""
