@@ -5,7 +5,7 @@ can't be told without asking is "unknown", and what works but wants a look is a 
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from .facts import Facts
@@ -30,7 +30,7 @@ class Diagnosis:
     server: str
     status: Status
     version: str | None
-    findings: tuple[Finding, ...] = field(default_factory=tuple)
+    findings: tuple[Finding, ...] = ()
 
 
 def diagnose(facts: Facts) -> Diagnosis:
