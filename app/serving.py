@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from .errors import PrefixScopeError
 from .garbage import settle
+from .web.http_protocol import BoundedHeads
 from .web.ws_protocol import SharedFramesProtocol
 
 MAX_BROWSER_MESSAGE_BYTES = 64 * 1024
@@ -107,7 +108,7 @@ def make_server(
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http="httptools",
+        http=BoundedHeads,
         ws=SharedFramesProtocol,
         ws_per_message_deflate=False,
         ws_max_size=MAX_BROWSER_MESSAGE_BYTES,

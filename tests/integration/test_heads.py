@@ -1,0 +1,70 @@
+"""Requests whose head never ends, or never begins: bounded in size and time, and nobody else notices."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.web.http_protocol import MAX_HEAD_BYTES, BoundedHeads
+
+from .app_rig import WAIT_S, Dashboard, dashboard
+
+NOWHERE = {"vllm": "http://127.0.0.1:9"}
+
+
+@pytest.fixture
+async def board(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Dashboard]:
+    monkeypatch.setattr(BoundedHeads, "head_timeout_s", 0.5)
+    async with dashboard(NOWHERE) as running:
+        yield running
+
+
+async def connected(board: Dashboard) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, port = board.url.removeprefix("http://").split(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+async def all_of(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(WAIT_S):
+        return await reader.read()
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/chat/completions"])
+async def test_a_head_that_never_ends_is_cut_off(board: Dashboard, path: str) -> None:
+    reader, writer = await connected(board)
+    writer.write(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n".encode())
+    for number in range(2 * MAX_HEAD_BYTES // 1000):
+        writer.write(b"x-%d: %b\r\n" % (number, b"a" * 1000))
+    # What was still being sent when the server closed resets the connection, and may take the answer along.
+    with contextlib.suppress(ConnectionResetError):
+        assert (await all_of(reader)).startswith(b"HTTP/1.1 431 ")
+    writer.close()
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: localhost\r\nx: "])
+async def test_a_head_that_does_not_come_is_not_waited_for(board: Dashboard, begun: bytes) -> None:
+    reader, writer = await connected(board)
+    writer.write(begun)
+    assert (await all_of(reader)).startswith(b"HTTP/1.1 408 ")
+    writer.close()
+
+
+async def test_a_second_head_is_bounded_too_and_a_body_is_not(board: Dashboard) -> None:
+    reader, writer = await connected(board)
+    body = b"x" * (3 * MAX_HEAD_BYTES)
+    writer.write(b"POST /api/nothing HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(body))
+    writer.write(body)
+    async with asyncio.timeout(WAIT_S):
+        assert b" 404 " in await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"GET / HTTP/1.1\r\nx: ")
+    assert b"HTTP/1.1 408 " in await all_of(reader)
+    writer.close()
+
+
+async def test_idle_sockets_leave_room_for_others(board: Dashboard) -> None:
+    waiting = [await connected(board) for _ in range(200)]
+    assert (await board.http.get("/healthz")).status_code == 200
+    for reader, writer in waiting:
+        assert (await all_of(reader)).startswith(b"HTTP/1.1 408 ")
+        writer.close()
