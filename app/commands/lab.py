@@ -29,7 +29,6 @@ examples:
   lab --reopen report/on-off.json --out again
   lab --compare monday/on-off.json tuesday/on-off.json
 """
-NOTHING_DONE = 2
 
 
 def add(commands: Subparsers) -> None:
