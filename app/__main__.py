@@ -12,9 +12,10 @@ from .commands.flags import PROGRAM, Command, Parser
 from .commands.secret_files import with_secret_files
 from .errors import PrefixScopeError
 
-EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_BAD_CALL = 2
+EXIT_INTERRUPTED = 130
+"""As a shell has it. Servers end an interrupt themselves, with 0; of a command that asks, 0 would be an answer."""
 
 _COMMANDS = (demo, serve, doctor, lint, lab, engine)
 _DESCRIPTION = """\
@@ -33,7 +34,8 @@ Point clients at the dashboard's own /v1 instead of the server's, and their requ
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; returns the exit code: 0 done, 1 failed, 2 a call that can't be carried out as it stands.
+    """Runs a command; returns the exit code: 0 done, 1 failed, 2 a call that can't be carried out as it stands,
+    130 interrupted.
 
     The doctor's own: 0 all on, 1 something missing, 2 not reachable; lint's: 0 nothing to fix, 1 something, 2 not read.
     """
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"prefixscope: {_in_one_line(error)}", file=sys.stderr)
         return EXIT_BAD_CALL if error.code in ("bad_setting", "cannot_listen") else EXIT_FAILED
     except KeyboardInterrupt:
-        return EXIT_OK
+        return EXIT_INTERRUPTED
 
 
 def _in_one_line(error: PrefixScopeError) -> str:
