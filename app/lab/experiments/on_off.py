@@ -57,8 +57,10 @@ def _conclude(setting: Setting, samples: Sequence[Sample]) -> Findings:
         key = arm.replace(" ", "_")
         rounds = max(1, len({s.repeat for s in samples if s.arm == arm}))
         figures += [
-            Figure(f"{key}_hit_tokens", f"{arm}: tokens reused in a round", cached / rounds, "tokens", "usage"),
-            Figure(f"{key}_prompt_tokens", f"{arm}: prompt tokens of a round", prompt / rounds, "tokens", "usage"),
+            Figure(f"{key}_hit_tokens", f"{arm}: tokens reused in a round",
+                   cached / rounds if prompt else None, "tokens", "usage"),
+            Figure(f"{key}_prompt_tokens", f"{arm}: prompt tokens of a round",
+                   prompt / rounds if prompt else None, "tokens", "usage"),
             Figure(f"{key}_hit_ratio", f"{arm}: hit rate", cached / prompt if prompt else None, "ratio", "usage"),
             Figure(f"{key}_counter_hit_ratio", f"{arm}: hit rate by the server's counters",
                    _counted(samples, arm), "ratio", "counter"),
