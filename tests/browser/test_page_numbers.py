@@ -80,7 +80,7 @@ def test_readings_that_disagree_say_by_how_much_and_why(fake: str, open_page: Op
     publish(fake, "hit_rate.updated")
     difference = page.locator("[data-difference]")
 
-    expect(difference).to_contain_text("over 1 request: engine counters say 100 tokens more looked up")
+    expect(difference).to_contain_text("over 1 request: server's counters say 100 tokens more looked up")
     expect(difference).to_contain_text("40 tokens more hit than requests' usage")
     expect(difference).to_contain_text("didn't go through the dashboard")
     expect(page.locator("#glance-said")).to_contain_text("disagree")

@@ -43,7 +43,7 @@ export default {
   "charts.queue-waiting": "waiting",
   "charts.queue-preempted": "preempted",
 
-  "info.rates-counter.name": "Engine counters",
+  "info.rates-counter.name": "The server's counters",
   "info.rates-counter.what": "What the server itself counts of all its requests, those included that don't go through this dashboard.",
   "info.rates-counter.window": "Since the mark, the last minute, and the server's lifetime. Counters can't tell single requests.",
   "info.rates-counter.source": "The metrics page: prefix_cache_hits and prefix_cache_queries, pooled over all engines before dividing.",
@@ -82,7 +82,7 @@ export default {
   "info.chart-pool.name": "The pool in three parts over time",
   "info.chart-pool.what": "Blocks held by running requests, cached and reusable, and never written. They add up to the pool.",
   "info.chart-pool.window": "Each reading of the metrics in the last 15 minutes.",
-  "info.chart-pool.source": "Held: the engine's gauge kv_cache_usage_perc. Cached: the mirror of KV events, less what is held. Never written: the rest.",
+  "info.chart-pool.source": "Held: the server's gauge kv_cache_usage_perc. Cached: the mirror of KV events, less what is held. Never written: the rest.",
   "info.chart-pool.formula": "pool = blocks − 1 (the null block) = held + cached + never written",
   "info.chart-queue.name": "Queue and preemptions",
   "info.chart-queue.what": "How many requests run and wait. A preempted request loses its blocks and is computed again.",

@@ -43,7 +43,7 @@ export default {
   "charts.queue-waiting": "等待",
   "charts.queue-preempted": "抢占",
 
-  "info.rates-counter.name": "引擎计数器",
+  "info.rates-counter.name": "服务器计数器",
   "info.rates-counter.what": "服务器对其全部请求的统计，包括不经过本仪表盘的请求。",
   "info.rates-counter.window": "自标记起、最近一分钟、服务器启动以来。计数器不能区分单个请求。",
   "info.rates-counter.source": "指标页：prefix_cache_hits 与 prefix_cache_queries，先汇总所有引擎再相除。",
@@ -82,7 +82,7 @@ export default {
   "info.chart-pool.name": "块池三部分随时间的变化",
   "info.chart-pool.what": "运行中的请求持有的块、已缓存可复用的块、从未写入的块。三者之和等于块池。",
   "info.chart-pool.window": "最近 15 分钟内每次读取指标。",
-  "info.chart-pool.source": "持有：引擎仪表 kv_cache_usage_perc。已缓存：KV 事件的镜像减去被持有的。从未写入：其余。",
+  "info.chart-pool.source": "持有：服务器仪表 kv_cache_usage_perc。已缓存：KV 事件的镜像减去被持有的。从未写入：其余。",
   "info.chart-pool.formula": "块池 = 块数 − 1（空块）= 持有 + 已缓存 + 从未写入",
   "info.chart-queue.name": "队列与抢占",
   "info.chart-queue.what": "有多少请求在运行和等待。被抢占的请求失去它的块，要重新计算。",

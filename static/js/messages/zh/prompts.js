@@ -25,8 +25,8 @@ export default {
   "prompts.not-fixed": "没有机械的修正能带来更多。",
   "prompts.clean": "没有已知的内容破坏它们的共享。",
   "prompts.pool": {
-    one: "{n} 个请求，块池有 {blocks} 个 {size} token 的块，从空开始。在从不淘汰的块池中：{endless} 个 token。",
-    other: "{n} 个请求逐个发送，块池有 {blocks} 个 {size} token 的块，从空开始。在从不淘汰的块池中：{endless} 个 token。",
+    one: "{n} 个请求，块池有 {blocks} 个 {size} token 的块，从空开始。在从不驱逐的块池中：{endless} 个 token。",
+    other: "{n} 个请求逐个发送，块池有 {blocks} 个 {size} token 的块，从空开始。在从不驱逐的块池中：{endless} 个 token。",
   },
   "prompts.left-out": { one: "略去了 {n} 个请求：没有 token，或对块池来说太长。", other: "略去了 {n} 个请求：没有 token，或对块池来说太长。" },
   "prompts.breakers": "破坏共享的内容，损失最大的在前",
