@@ -150,7 +150,7 @@ export default {
   "pool.total": "the pool",
   "pool.total-note": "blocks that can hold anything; the null block can't",
   "pool.at-least": "≥ {n}",
-  "pool.gauge-title": "The engine's own gauge",
+  "pool.gauge-title": "The server's own gauge",
   "pool.gauge":
     "{share} of blocks allocated to running requests (vllm:kv_cache_usage_perc). It falls to 0 as the last request ends; what is cached stays.",
   "pool.gauge-unknown": "Blocks allocated to running requests: {reason}.",
