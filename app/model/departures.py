@@ -3,7 +3,6 @@
 Imports only its own package.
 """
 
-import sys
 from collections import Counter
 from itertools import compress, count
 from typing import NamedTuple
@@ -110,7 +109,7 @@ def find_return(here: bytes, there: bytes, shared: int) -> Return | None:
     """
     start = shared * TOKEN_BYTES
     marks = _marks(there[: start + SEARCHED_TOKENS * TOKEN_BYTES], shared)
-    firsts = {int.from_bytes(mark[:TOKEN_BYTES], sys.byteorder) for mark in marks}
+    firsts = {memoryview(mark).cast("I")[0] for mark in marks}
     tokens = memoryview(here)[start : start + SEARCHED_TOKENS * TOKEN_BYTES].cast("I").tolist()
     for at in compress(count(start, TOKEN_BYTES), map(firsts.__contains__, tokens)):
         for other in marks.get(here[at : at + MARK_TOKENS * TOKEN_BYTES], ()):
