@@ -4,6 +4,8 @@
 that is known to take it.
 """
 
+from functools import lru_cache
+
 from ..events import ServerRecord
 from ..settings import Mode
 from ..wire.body_facts import BodyFacts
@@ -49,8 +51,14 @@ def vllm_version(record: ServerRecord | None) -> tuple[int, ...] | None:
     """The version that the server says it has; None where it isn't known to be a vLLM server."""
     if record is None or record.version is None or record.state == "not_vllm":
         return None
+    return _numbers(record.version)
+
+
+@lru_cache(maxsize=16)
+def _numbers(version: str) -> tuple[int, ...]:
+    """Of "0.32.0rc1" (0, 32, 0). Each request asks for the same few."""
     numbers = []
-    for part in record.version.split(".")[:3]:
+    for part in version.split(".")[:3]:
         digits = part[: len(part) - len(part.lstrip("0123456789"))]
         if not digits:
             break

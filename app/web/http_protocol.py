@@ -22,8 +22,9 @@ class BoundedHeads(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._head_bytes: int | None = 0
-        """Bytes of an unfinished head so far; None while a body comes."""
+        self._head_begun = False
+        """Whether the bytes that come are those of a head."""
+        self._head_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -38,25 +39,26 @@ class BoundedHeads(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of a head count against the bound, those of a body don't."""
-        in_head = self._head_bytes is not None
-        if in_head and self._head_timer is None:
-            self._start_timer()
         super().data_received(data)
-        if in_head and self._head_bytes is not None:
+        # Nearly every head comes in one piece, and then there is nothing to watch.
+        if self._head_begun:
+            if self._head_timer is None:
+                self._start_timer()
             self._head_bytes += len(data)
             if self._head_bytes > self.max_head_bytes:
                 self._refuse(_TOO_LARGE)
 
+    def on_message_begin(self) -> None:
+        """The first byte of a head."""
+        self._head_begun = True
+        self._head_bytes = 0
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:
         """The head is there."""
         self._stop_timer()
-        self._head_bytes = None
+        self._head_begun = False
         super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        """The next head may begin."""
-        self._head_bytes = 0
-        super().on_message_complete()
 
     def _start_timer(self) -> None:
         self._head_timer = self.loop.call_later(self.head_timeout_s, self._refuse, _TOO_LATE)

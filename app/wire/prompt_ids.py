@@ -12,7 +12,7 @@ import msgspec
 from .packed_ids import pack_ids
 
 _NAME = b'"prompt_token_ids"'
-_START = re.compile(rb'(?<!\\)"prompt_token_ids"[ \t]*:[ \t]*\[')
+_START = re.compile(rb'"prompt_token_ids"[ \t]*:[ \t]*\[')
 _SPLIT = re.compile(rb'"prompt_token_ids"[ \t]*:?[ \t]*\Z')
 _MOST_SPLIT = 64
 """Bytes at the end of a piece in which the list's name may have begun."""
@@ -43,10 +43,11 @@ class PromptIds:
             return data
         if self._rest:
             data, self._rest = self._rest + data, b""
-        if (start := _START.search(data)) is not None:
-            if data.find(b"]", start.end()) < 0:
+        start = _list_start(data)
+        if start >= 0:
+            if data.find(b"]", start) < 0:
                 self._inside = True
-                return data[: start.end()] + self._take(data[start.end() :])
+                return data[:start] + self._take(data[start:])
             return data
         split = _split_at(data)
         self._rest = data[split:]
@@ -76,6 +77,21 @@ class PromptIds:
         self._inside = False
         self.packed, self._read = b"".join(self._read), []
         return data[end:]
+
+
+def _list_start(data: bytes) -> int:
+    """Where the first list begins, behind its bracket; -1 where there is none.
+
+    Every first piece of every stream is looked through: the name is found as bytes, the expression looks at it alone.
+    """
+    at = data.find(_NAME)
+    while at >= 0:
+        start = _START.match(data, at)
+        # An escaped quote stands in a text.
+        if start is not None and data[at - 1 : at] != b"\\":
+            return start.end()
+        at = data.find(_NAME, at + 1)
+    return -1
 
 
 def _split_at(data: bytes) -> int:

@@ -68,3 +68,18 @@ async def test_idle_sockets_leave_room_for_others(board: Dashboard) -> None:
     for reader, writer in waiting:
         assert (await all_of(reader)).startswith(b"HTTP/1.1 408 ")
         writer.close()
+
+
+async def test_a_connection_that_rests_between_requests_is_left_alone(board: Dashboard) -> None:
+    reader, writer = await connected(board)
+    for _ in range(2):
+        writer.write(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        async with asyncio.timeout(WAIT_S):
+            head = await reader.readuntil(b"\r\n\r\n")
+            [length] = [line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+            await reader.readexactly(int(length.split(b":")[1]))
+        assert head.startswith(b"HTTP/1.1 200 ")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(3 * BoundedHeads.head_timeout_s):
+                await reader.read(1)
+    writer.close()
