@@ -526,7 +526,7 @@ async def test_prompts_are_tokenised_after_the_send() -> None:
 async def test_which_prompts_are_tokenised(
     body: bytes, path: bytes, settings: dict[str, str], expected: list[tuple[tuple[int, ...], str]]
 ) -> None:
-    async with rig(stream, **settings) as r:
+    async with rig(stream, tls=None, **settings) as r:
         assert await tokens_of(r, body, path) == expected
 
 
