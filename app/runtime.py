@@ -66,6 +66,8 @@ class Runtime:
         )
         self.writer = Writer(self.ledger, self._publish, self.clock, settings.kv_receive_hwm)
         self.scenario: Scenario | None = None
+        self.lint_turn = asyncio.Lock()
+        """Lists of requests are examined one at a time: each is large, and takes a thread for a long while."""
         self._fits = FitKeeper(self.ledger, self.writer.emit, self.clock)
         self.salt_key = salt_key = secrets.token_bytes(KEY_BYTES)
         emit = in_demo_words(self.writer.emit) if demo else self.writer.emit

@@ -15,7 +15,7 @@ import msgspec
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response, StreamingResponse
 
-from ..errors import BadRequest, PrefixScopeError, error_body
+from ..errors import BadRequest, Overloaded, PrefixScopeError, error_body
 from ..runtime import Runtime
 from ..why.lint import Tokens, lint
 from ..why.request_lines import NO_REQUESTS, read_requests
@@ -43,6 +43,8 @@ class _Stopped(Exception):
 async def lint_requests(request: Request) -> Response:
     """Lines `{"stage", "done", "total"}`, then `{"report": ...}`, or `{"error": ...}`. Tokens are the server's own."""
     runtime = runtime_of(request)
+    if runtime.lint_turn.locked():
+        raise Overloaded("Another list of requests is being examined.", hint="Try again when it is done.")
     body = await read_bounded(request, runtime.settings.max_tokenize_bytes * MAX_BODY_FACTOR)
     requests, unreadable = await asyncio.to_thread(read_requests, body)
     if not requests:
@@ -96,13 +98,14 @@ async def _lines(runtime: Runtime, requests: list[Body], unreadable: list[tuple[
             last = error_body(error)
         loop.call_soon_threadsafe(told.put_nowait, last)
 
-    working = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        while True:
-            line = await told.get()
-            yield msgspec.json.encode(line) + b"\n"
-            if "stage" not in line:
-                return
-    finally:
-        stopped = True
-        await asyncio.shield(working)
+    async with runtime.lint_turn:
+        working = asyncio.ensure_future(asyncio.to_thread(work))
+        try:
+            while True:
+                line = await told.get()
+                yield msgspec.json.encode(line) + b"\n"
+                if "stage" not in line:
+                    return
+        finally:
+            stopped = True
+            await asyncio.shield(working)

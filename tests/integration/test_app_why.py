@@ -138,6 +138,9 @@ async def test_the_prompt_doctor_streams_its_progress_and_then_its_report(app: D
     assert report["unreadable_lines"][0][0] == 6
     nothing = await app.http.post("/api/lint", content=b"{}")
     assert (nothing.status_code, nothing.json()["error"]["code"]) == (400, "bad_request")
+    async with app.app.runtime.lint_turn:
+        second = await app.http.post("/api/lint", content="\n".join(lines).encode())
+    assert (second.status_code, second.json()["error"]["code"]) == (503, "overloaded")
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"requests": [{}]}', b'{"requests": [1, 2]}'])
