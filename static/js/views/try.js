@@ -7,6 +7,9 @@ import { PRESETS, presetById, textOf } from "../presets.js";
 import { primaryServer, warmth } from "../selectors.js";
 import { language, t, verdictWords } from "../words.js";
 
+/** How long the sentence is kept in sight while what stands around it grows, unless whoever looks moves the page. */
+const FOLLOW_MS = 4000;
+
 /** Answers {view, draft, show}. */
 export function createTry({ composer, getState }) {
   const system = byId("system-prompt");
@@ -111,6 +114,14 @@ function createOutcome() {
   const list = byId("run-list");
   let phase = "idle";
   let pending = false;
+  let followUntil = 0;
+  let behavior = "auto";
+  const reveal = () => verdict.scrollIntoView({ block: "nearest", behavior });
+  // The forecast above it and the causes in it come a little later, and would push it out of sight again.
+  new ResizeObserver(() => performance.now() < followUntil && reveal()).observe(byId("try"));
+  for (const kind of ["wheel", "touchmove", "pointerdown", "keydown"]) {
+    window.addEventListener(kind, () => { followUntil = 0; }, { passive: true });
+  }
 
   return (state, run, { still, tour }) => {
     setHidden(root, run.phase === "idle");
@@ -130,7 +141,11 @@ function createOutcome() {
     // The numbers come after the answer's end: what is brought into view is the sentence that they make.
     if (!pending || (run.phase === "done" && !record?.verdict)) return;
     // The tour's bar says the number, and must stay in sight itself.
-    if (!tour.open) verdict.scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
+    if (!tour.open) {
+      behavior = still ? "auto" : "smooth";
+      followUntil = performance.now() + FOLLOW_MS;
+      reveal();
+    }
     pending = false;
   };
 }
