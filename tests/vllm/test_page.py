@@ -29,7 +29,7 @@ def test_sent_twice_the_page_says_what_the_server_says(
     dashboard = dashboard_for(small_pool_vllm)
     page = open_page(dashboard.base_url)
     expect(page.locator("#chips")).to_contain_text("0.32.0")
-    expect(page.locator("#chips")).to_contain_text("64 blocks of 32 tokens")
+    expect(page.locator("#chips")).to_contain_text("64 blocks of 32")
     expect(page.locator("#chips")).not_to_contain_text("embedded engine")
 
     page.fill("#system-prompt", "You are the assistant of a lighthouse keeper. Answer in one short sentence. " * 12)
