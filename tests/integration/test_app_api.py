@@ -38,7 +38,9 @@ async def test_the_same_chat_twice_reuses_what_the_engine_says(board: Dashboard,
     assert second["cached_tokens"] == second["predicted_cached_tokens"]
     assert second["reused_blocks"] == second["reusable_blocks"] > 5
     assert second["basis"]["cached_tokens"] == "usage"
-    assert 0 < second["ttft_ms"] < first["ttft_ms"]
+    assert second["ttft_ms"] > 0
+    # By our own clock a busy machine can make any request slow; the model of time cannot.
+    assert second["engine_ttft_ms"] < first["engine_ttft_ms"]
     assert second["block_table"]["state"].count("reused") == second["reused_blocks"]
     assert (
         second["block_table"]["hash"][: second["reused_blocks"]]
