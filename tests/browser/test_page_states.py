@@ -98,6 +98,7 @@ def test_markup_in_what_the_server_says_is_text(fake: str, open_page: OpenPage) 
 
     for place in (".lane-list .lane-name >> nth=0", "[data-chip=model]", "[data-notice=server]", "#scenario-caption"):
         expect(page.locator(place)).to_contain_text(MARKUP)
+    page.locator("#chart-ttft").scroll_into_view_if_needed()
     page.locator("#chart-ttft .point").first.hover(force=True)
     expect(page.locator("#chart-ttft .hoverlayer")).to_contain_text("<img src=x onerror=alert(1)><b>bold")
     assert page.locator("main img, header img, #notices img, #scenario img").count() == 0
