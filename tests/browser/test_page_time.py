@@ -161,8 +161,11 @@ def test_a_request_step_by_step_with_keys_alone(fake: str, open_page: OpenPage, 
     expect(dialog).to_be_visible()
     expect(page.locator("#steps-title")).to_have_text("Request #2, step by step")
     expect(page.locator("#steps-phase")).to_have_text("Cut")
+    counter = page.locator("#steps-count")
+    steps = int(re.findall(r"\d+", counter.inner_text())[-1])
     seen = []
-    for _ in range(80):
+    for step in range(1, steps + 1):
+        expect(counter).to_have_text(re.compile(rf"^Step {step} "))  # the page draws a step with its next frame
         seen.append(page.locator("#steps-phase").inner_text())
         page.keyboard.press("ArrowRight")
     order = [phase for i, phase in enumerate(seen) if i == 0 or phase != seen[i - 1]]
