@@ -22,6 +22,15 @@ class ExtraKeys(NamedTuple):
     """A digest of whatever else the server lists for the block (multi-modal hashes, prompt embeddings)."""
 
 
+class StorePart(NamedTuple):
+    """Which part of one event a store is: large events come in several, lest one holds the event loop."""
+
+    first: int
+    """Blocks of the event before these."""
+    whole: tuple[BlockHash, ...]
+    """All hashes of the event."""
+
+
 class BlockStored(NamedTuple):
     """Consecutive full blocks that are now in the prefix cache, or a report that a request reused them.
 
@@ -42,6 +51,9 @@ class BlockStored(NamedTuple):
     kind: str | None
     """`kv_cache_spec_kind`: "full_attention" and others; None where the server doesn't say."""
     session_id: SessionId | None
+    part: StorePart | None = None
+    """None where it is whole. The first part is under the event's parent, each other one under the last block of the
+    part before it."""
 
 
 class BlockRemoved(NamedTuple):

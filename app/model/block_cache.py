@@ -78,6 +78,8 @@ class BlockCache:
         self._wall_offset_ms = wall_offset_ms
         self._walked: BlockSlots | None = None
         self._block_size: int | None = None
+        self._reporting = False
+        """The event of which parts are taken in reports reuse."""
         self.walked_group = GroupIdx(0)
         """The KV cache group of `walked`."""
 
@@ -126,7 +128,7 @@ class BlockCache:
         a report unless it is a single block, which a prompt of one block stores too.
         """
         self.number += 1
-        hashes, parent_hash, token_ids, size, lora_name, medium, keys, group, _, _ = event
+        hashes, parent_hash, token_ids, size, lora_name, medium, keys, group, _, _, _ = event
         table = self.tables.get((group, medium))
         if table is None:
             table = self._table(event)
@@ -149,6 +151,8 @@ class BlockCache:
     ) -> Stored:
         cleared = None
         size, hashes = event.block_size, event.block_hashes
+        if event.part is None or not event.part.first:
+            self._reporting = self._is_report(table, event, reading)
         if table.block_size != size and table.block_size is not None and size and event.medium == GPU:
             cleared = self._empty("restarted", at_s)
             table = self._table(event)
@@ -250,11 +254,9 @@ class BlockCache:
     ) -> Stored:
         """A store of which some blocks are known: resident, removed, or as somebody's parent."""
         slots = [table.find(block_hash) for block_hash in event.block_hashes]
-        if all(slot is not None and table.copies[slot] for slot in slots):
-            is_report = reading == "report" or (reading == "auto" and len(slots) > 1)
-            if event.parent_hash is None and is_report:
-                copies = tuple(table.copies[slot] for slot in slots if slot is not None)
-                return Stored("report", copies, depth, event.block_size, 0, cleared, None)
+        if self._reporting and table.all_resident(event.block_hashes):
+            copies = tuple(table.copies[slot] for slot in slots if slot is not None)
+            return Stored("report", copies, depth, event.block_size, 0, cleared, None)
         parent_text = table.text[parent]
         fresh = 0
         at_ms = self._wall_offset_ms + at_s * 1000
@@ -280,6 +282,13 @@ class BlockCache:
             after.append(table.copies[slot])
             parent = slot
         return Stored("stored", tuple(after), depth, event.block_size, fresh, cleared, parent_text)
+
+    def _is_report(self, table: BlockSlots, event: BlockStored, reading: StoreReading) -> bool:
+        """Whether an event, of which this is the first part or all, reports that a request reused its blocks."""
+        hashes = event.block_hashes if event.part is None else event.part.whole
+        if event.parent_hash is not None or reading == "copy" or (reading == "auto" and len(hashes) == 1):
+            return False
+        return table.all_resident(hashes)
 
     def _parent(self, table: BlockSlots, parent_hash: BlockHash) -> int:
         slot = table.find(parent_hash)

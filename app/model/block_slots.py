@@ -87,6 +87,11 @@ class BlockSlots:
         """Every hash that has a slot."""
         return self._slot_of.keys()
 
+    def all_resident(self, hashes: Iterable[BlockHash]) -> bool:
+        """Whether every one of these blocks is resident."""
+        resident = self._resident
+        return all(slot is not None and resident[slot] for slot in map(self._slot_of.get, hashes))
+
     def none_known(self, hashes: Sequence[BlockHash]) -> bool:
         """Whether no slot has any of these hashes, and none comes twice."""
         return self._slot_of.keys().isdisjoint(hashes) and len(set(hashes)) == len(hashes)

@@ -31,8 +31,8 @@ def _violations(ledger: Ledger) -> Iterator[str]:
             yield from (f"{where}: {text}" for text in _rank(ledger, book))
         yield from _rates(server)
     kept = list(state.requests.newest_first())
-    if len(kept) > state.limits.max_requests and any(not request.running for request in kept):
-        yield f"{len(kept)} requests kept of at most {state.limits.max_requests}"
+    if len(kept) > state.requests.bound:
+        yield f"{len(kept)} requests kept of at most {state.requests.bound}"
     for request in kept:
         yield from (f"{request.id}: {text}" for text in _request(request))
 

@@ -125,7 +125,8 @@ class Joiner:
         prompt = owner.prompt_tokens
         if prompt is not None and event.block_size > 0:
             most = cacheable_tokens(prompt, event.block_size) // event.block_size
-            return ("copy" if len(event.block_hashes) > most else "report"), owner
+            count = len(event.block_hashes if event.part is None else event.part.whole)
+            return ("copy" if count > most else "report"), owner
         return "auto", owner
 
     def stored(
@@ -183,7 +184,7 @@ class Joiner:
             return
         owner.block_size = stored.tokens
         if stored.reading == "report":
-            owner.reported_blocks = max(owner.reported_blocks or 0, len(event.block_hashes))
+            owner.reported_blocks = max(owner.reported_blocks or 0, stored.depth + len(event.block_hashes))
         elif owner.first_own_depth is None:
             owner.first_own_depth = stored.depth
         # Without the prompt's tokens, the blocks that the server names for it are all there is.

@@ -6,6 +6,7 @@ Imports only `ids`, `observations`, `events` and its own package.
 from typing import NamedTuple
 
 from ..events import BlocksCleared, BlocksRemoved, BlocksReused, BlocksStored, Outgoing, StreamGapped, StreamResynced
+from ..ids import BlockHash
 from ..observations import (
     AllBlocksCleared,
     BlockRemoved,
@@ -162,7 +163,7 @@ class KvLedger:
     ) -> None:
         """Applies a store. `joining` None: no request can have to do with it."""
         state = self._state
-        hashes, parent, _, _, _, medium, _, group, _, session = event
+        hashes, _, _, _, _, medium, _, group, _, session, part = event
         reading: StoreReading = "auto"
         owner: Request | None = None
         if joining is not None and (session is not None or server.skipping):
@@ -177,11 +178,18 @@ class KvLedger:
             book.stream.restarted(batch.at_s, sequence=False)
             self._cleared(book, batch.at_s, cleared, "restarted")
         if joining is not None:
+            if part is not None and part.first and owner is None:
+                owner = book.part_owner
             owner = self._join(server, book, event, stored, owner, batch, joining)
-            if owner is not None and parent is None and not fresh and owner.usage_cached is None:
-                owner.doubtful = (hashes, meaning == "stored")
+        if part is not None:
+            book.part_owner = owner
+            book.part_fresh = fresh + (book.part_fresh if part.first else 0)
+        if owner is not None and owner.usage_cached is None:
+            again = _stored_again(book, event, stored)
+            if again is not None:
+                owner.doubtful = (again, meaning == "stored")
         if meaning == "report":
-            self._reported(book, owner, event, texts, batch)
+            self._reported(book, owner, event, stored, texts, batch)
             return
         named = BlocksStored(
             texts,
@@ -222,13 +230,20 @@ class KvLedger:
         return owner
 
     def _reported(
-        self, book: RankBook, owner: Request | None, event: BlockStored, texts: tuple[str, ...], batch: KvBatch
+        self,
+        book: RankBook,
+        owner: Request | None,
+        event: BlockStored,
+        stored: Stored,
+        texts: tuple[str, ...],
+        batch: KvBatch,
     ) -> None:
         # The report comes again when a request is scheduled again after preemption.
         if owner is not None:
-            if owner.announced_blocks >= len(event.block_hashes):
+            reported = (stored.depth or 0) + len(event.block_hashes)
+            if owner.announced_blocks >= reported:
                 return
-            owner.announced_blocks = len(event.block_hashes)
+            owner.announced_blocks = reported
         book.reused(event.block_hashes)
         reused = BlocksReused(owner.id if owner is not None else None, texts)
         self._state.emit(reused, batch.at_s, batch.server, batch.rank, "engine")
@@ -258,6 +273,16 @@ class _Joining(NamedTuple):
     """The batch says when it was published."""
     changed: dict[int, Request]
     """Requests whose block table changed, by serial number."""
+
+
+def _stored_again(book: RankBook, event: BlockStored, stored: Stored) -> tuple[BlockHash, ...] | None:
+    """The blocks of a store from the root that were all resident before it; None where it is another store, or parts of
+    it are to come."""
+    part = event.part
+    if part is None:
+        return event.block_hashes if event.parent_hash is None and not stored.fresh else None
+    is_last = part.first + len(event.block_hashes) == len(part.whole)
+    return part.whole if is_last and stored.depth == part.first and not book.part_fresh else None
 
 
 def _shown_of(book: RankBook) -> tuple[object, ...]:

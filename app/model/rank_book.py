@@ -29,6 +29,10 @@ class RankBook:
         """Running requests whose `as_of` may still move: nothing came that happened after they were sent."""
         self.row_numbers: list[int] = []
         """0, 1, 2, ...: snapshots take theirs from here, since making them anew is what they'd spend most on."""
+        self.part_owner: Request | None = None
+        """Whose the blocks are of the event of which parts come."""
+        self.part_fresh = 0
+        """Blocks of its parts until now that weren't resident."""
         self._counted: BlockSlots | None = None
 
     def hold(self, serial: int, hashes: Sequence[BlockHash]) -> None:

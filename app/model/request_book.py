@@ -9,9 +9,14 @@ from .requests import IllegalStep, Request
 
 
 class RequestBook:
-    """The requests kept, in order of arrival. Above `capacity` the oldest finished go; running ones never do."""
+    """The requests kept, in order of arrival. Above `capacity` the oldest finished go; running ones never do.
+
+    One that ends is kept at least until the next starts, or until `shrink`.
+    """
 
     def __init__(self, capacity: int) -> None:
+        self.bound = capacity
+        """How many may be kept now: `capacity`, or as many as ran when one was last forgotten."""
         self._capacity = capacity
         self._kept: dict[RequestId, Request] = {}
         self._by_serial: dict[int, Request] = {}
@@ -38,7 +43,24 @@ class RequestBook:
         else:
             self._alone[sent.server] = request
         self._running_at[sent.server] += 1
-        return request, self._overflow()
+        return request, self.shrink()
+
+    def shrink(self) -> list[Request]:
+        """Forgets finished requests above the capacity, oldest first, and returns them."""
+        excess = len(self._kept) - self._capacity
+        self.bound = max(self._capacity, len(self._running))
+        if excess <= 0:
+            return []
+        forgotten: list[Request] = []
+        for request in self._kept.values():
+            if len(forgotten) == excess:
+                break
+            if not request.running:
+                forgotten.append(request)
+        for request in forgotten:
+            del self._kept[request.id]
+            del self._by_serial[request.serial]
+        return forgotten
 
     def get(self, request_id: RequestId) -> Request | None:
         """The request, where it is kept."""
@@ -87,18 +109,3 @@ class RequestBook:
                 return found, found[-1].id
             found.append(request)
         return found, None
-
-    def _overflow(self) -> list[Request]:
-        excess = len(self._kept) - self._capacity
-        if excess <= 0:
-            return []
-        forgotten: list[Request] = []
-        for request in self._kept.values():
-            if len(forgotten) == excess:
-                break
-            if not request.running:
-                forgotten.append(request)
-        for request in forgotten:
-            del self._kept[request.id]
-            del self._by_serial[request.serial]
-        return forgotten

@@ -60,8 +60,7 @@ class RequestLedger:
         except IllegalStep:
             self.illegal_steps += 1
             return
-        for old in forgotten:
-            state.joiner.forget(old, state.server_of(old))
+        self._forget(forgotten)
         state.joiner.sent(request, state.server_of(request))
         state.emit(RequestStartedEvent(state.record(request)), sent.at_s, sent.server)
 
@@ -205,8 +204,13 @@ class RequestLedger:
         while self._late and self._late[0][0] <= at_s - LATE_S:
             _, request = self._late.popleft()
             self._state.joiner.stop_waiting(request, self._state.server_of(request))
+        self._forget(self._state.requests.shrink())
 
     # --- inside ---
+
+    def _forget(self, requests: list[Request]) -> None:
+        for request in requests:
+            self._state.joiner.forget(request, self._state.server_of(request))
 
     def _step(self, request_id: RequestId, step: Step) -> Request | None:
         request = self._state.requests.get(request_id)

@@ -35,22 +35,24 @@ class KvDelivery:
     async def deliver(self, frames: KvFrames, *, replayed: bool) -> None:
         """Takes a message and hands its events on."""
         self.sequence.take(frames.seq, frames.payload)
-        parts = self._decoder.parts(frames.payload)
+        is_large = self.is_large(frames)
+        batch: DecodedBatch | None = None
+        number = 0
         try:
-            batch: DecodedBatch | None = next(parts)
+            for step in self._decoder.parts(frames.payload):
+                if step is not None:
+                    if batch is not None:
+                        self._hand_on(frames.seq, batch, replayed, number, more=True)
+                        number += 1
+                    batch = step
+                if is_large:
+                    await asyncio.sleep(0)
         except DecodeError as error:
             # Its number is used up and its events are unknown: for whoever mirrors the cache that is a gap.
             self.malformed(error)
             self.gap(frames.seq, frames.seq, 0)
-            return
-        number = 0
-        while batch is not None:
-            following = next(parts, None)
-            self._hand_on(frames.seq, batch, replayed, number, more=following is not None)
-            batch = following
-            number += 1
-            if batch is not None:
-                await asyncio.sleep(0)
+        if batch is not None:
+            self._hand_on(frames.seq, batch, replayed, number, more=False)
 
     def _hand_on(self, seq: int, batch: DecodedBatch, replayed: bool, part: int, *, more: bool) -> None:
         self._emit(

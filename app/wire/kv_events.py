@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from ..ids import BlockHash, GroupIdx
 from ..observations import AllBlocksCleared, BlockRemoved, BlockStored, KvEvent, WireForm
-from .kv_extra_keys import ExtraKeyReader
+from .kv_extra_keys import ExtraKeyReader, KeyList
 from .kv_frames import DEFAULT_MAX_PAYLOAD_BYTES
-from .kv_values import split_batch
+from .kv_parts import PART_BLOCKS, in_parts, weight_of
+from .kv_values import read_event, split_batch
+from .msgpack_walk import NumberList
 
 HASH_MASK = 2**64 - 1
-PART_BLOCKS = 1000
-"""Blocks that the ledger takes in at once, while the event loop waits: about five milliseconds."""
 NO_LIMIT = 1 << 62
 MAX_NAME_CHARS = 512
 _HASH_BYTES = range(16, 65)
@@ -61,21 +61,23 @@ class KvEventDecoder:
         self._max_payload_bytes = max_payload_bytes
 
     def decode(self, payload: bytes) -> DecodedBatch:
-        """The batch in `payload`. Raises DecodeError, and nothing else, where it isn't a batch of events."""
-        (batch,) = self.parts(payload, NO_LIMIT)
+        """The batch in `payload`, whole. Raises DecodeError, and nothing else, where it isn't a batch of events."""
+        (batch,) = (part for part in self.parts(payload, NO_LIMIT) if part is not None)
         return batch
 
-    def parts(self, payload: bytes, most_blocks: int = PART_BLOCKS) -> Iterator[DecodedBatch]:
-        """The same in one or more parts, of which each but the last has just `most_blocks` blocks or an event's more.
+    def parts(self, payload: bytes, most_blocks: int = PART_BLOCKS) -> Iterator[DecodedBatch | None]:
+        """The same in one or more parts of `most_blocks` blocks or less, and of a few tokens each; events that are
+        larger are cut. A None is a step on the way to the next part.
 
-        Raises DecodeError at the first part, or not at all.
+        Raises DecodeError before the first part, or not at all.
         """
-        ts, events, rank = split_batch(payload, self._max_payload_bytes)
+        ts, events, rank, is_large = yield from split_batch(payload, self._max_payload_bytes)
         decoded: list[KvEvent] = []
-        malformed = unknown_types = 0
-        left = most_blocks
+        malformed = unknown_types = weight = 0
         form: WireForm | None = None
         for event in events:
+            if is_large:
+                event = yield from read_event(payload, event)
             try:
                 if type(event) is dict:
                     form = "map"
@@ -91,11 +93,13 @@ class KvEventDecoder:
             if known is None:
                 unknown_types += 1
                 continue
-            if left <= 0:
-                yield DecodedBatch(ts, tuple(decoded), rank, malformed, unknown_types, form)
-                decoded, malformed, unknown_types, left = [], 0, 0, most_blocks
-            decoded.append(known)
-            left -= 1 if isinstance(known, AllBlocksCleared) else len(known.block_hashes)
+            is_cut = is_large or weight_of(known) > most_blocks
+            for piece in in_parts(known, most_blocks) if is_cut else (known,):
+                if weight and weight + weight_of(piece) > most_blocks:
+                    yield DecodedBatch(ts, tuple(decoded), rank, malformed, unknown_types, form)
+                    decoded, malformed, unknown_types, weight = [], 0, 0, 0
+                decoded.append(piece)
+                weight += weight_of(piece)
         yield DecodedBatch(ts, tuple(decoded), rank, malformed, unknown_types, form)
 
     def _from_map(self, event: dict[Any, Any]) -> KvEvent | None:
@@ -144,7 +148,11 @@ class KvEventDecoder:
             parent &= HASH_MASK
         elif parent is not None:
             (parent,) = _hashes([parent])
-        if type(tokens) is not list or not _are_whole(tokens):
+        if type(tokens) is NumberList:
+            token_ids: Any = tokens
+        elif type(tokens) is list and _are_whole(tokens):
+            token_ids = tuple(tokens)
+        else:
             raise _Impossible
         if type(block_size) is not int or block_size < 0 or 0 < len(tokens) < len(hashes) * block_size:
             raise _Impossible
@@ -157,11 +165,14 @@ class KvEventDecoder:
         if session_id is not None:
             session_id = _name(session_id)
         return _new_store(
-            (hashes, parent, tuple(tokens), block_size, lora_name, medium, None, group_idx, kind, session_id)
+            (hashes, parent, token_ids, block_size, lora_name, medium, None, group_idx, kind, session_id, None)
         )
 
     def _with_keys(self, store: BlockStored, keys: list[Any], form: WireForm) -> BlockStored:
-        extra_keys = self._extra_keys.read(keys, store.lora_name, store.parent_hash is None, form)
+        many = KeyList(self._extra_keys, keys, store.lora_name, store.parent_hash is None, form)
+        # Where tokens are still in their bytes, keys are read with them, part by part.
+        tokens: Any = store.token_ids
+        extra_keys: Any = many if type(tokens) is NumberList else many.take(0, len(keys))
         return store._replace(extra_keys=extra_keys)
 
 

@@ -62,3 +62,21 @@ class ExtraKeyReader:
         if any(isinstance(later, str) for later in keys[index + 1 :]):
             return True
         return form == "array" and len(key) == 64 and _HEX.issuperset(key)
+
+
+class KeyList:
+    """The entries of one store's many blocks, read piece by piece."""
+
+    def __init__(
+        self, reader: ExtraKeyReader, entries: list[Any], lora_name: str | None, starts_prompt: bool, form: WireForm
+    ) -> None:
+        self._reader = reader
+        self._entries = entries
+        self._lora_name = lora_name
+        self._starts_prompt = starts_prompt
+        self._form = form
+
+    def take(self, first: int, end: int) -> tuple[ExtraKeys | None, ...]:
+        """The keys of blocks `first` up to `end`, which isn't included."""
+        starts_prompt = self._starts_prompt and first == 0
+        return self._reader.read(self._entries[first:end], self._lora_name, starts_prompt, self._form)

@@ -27,7 +27,7 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Wir
 def told(scene: Scene, payload: bytes, seq: int = 0, rank: int = 0) -> None:
     """A message's payload, decoded and applied as the subscriber does."""
     scene.now += 0.01
-    for number, part in enumerate(KvEventDecoder(SALT_KEY).parts(payload)):
+    for number, part in enumerate(filter(None, KvEventDecoder(SALT_KEY).parts(payload))):
         scene.apply(
             KvBatch(
                 SERVER, Rank(rank), seq, part.events, scene.now, False, part.wire_form, part.malformed,

@@ -31,6 +31,7 @@ from app.observations import (
     RequestStarted,
     RequestUsage,
 )
+from app.wire.kv_parts import in_parts
 from tests.scenarios.tables import SERVER
 
 SIZE = 2
@@ -94,11 +95,22 @@ class Interleavings(RuleBasedStateMachine):
         elif isinstance(event, RequestFinished | RequestFailed):
             self.ends[event.record.id] = self.ends.get(event.record.id, 0) + 1
 
-    def batch(self, rank: int, *events: KvEvent, replayed: bool = False, late_s: float | None = None) -> None:
+    def batch(
+        self, rank: int, *events: KvEvent, replayed: bool = False, late_s: float | None = None, most: int = 100
+    ) -> None:
+        """A message; events of more than `most` blocks come in parts."""
         self.seq[rank] += 1
         self.now += 0.01
         published_s = None if late_s is None else self.now - late_s
-        self.tell(KvBatch(SERVER, Rank(rank), self.seq[rank], events, self.now, replayed, published_s=published_s))
+        cut = [part for event in events for part in in_parts(event, most)]
+        parts: list[tuple[KvEvent, ...]] = [(part,) for part in cut] if len(cut) > len(events) else [events]
+        for number, part in enumerate(parts):
+            self.tell(
+                KvBatch(
+                    SERVER, Rank(rank), self.seq[rank], part, self.now, replayed, published_s=published_s, part=number,
+                    more=number < len(parts) - 1,
+                )
+            )  # fmt: skip
 
     # --- what may happen ---
 
@@ -116,6 +128,7 @@ class Interleavings(RuleBasedStateMachine):
         session=st.booleans(),
         late_s=st.sampled_from([None, 0.0, 0.5]),
         replayed=st.booleans(),
+        most=st.integers(1, 4),
     )
     def store(
         self,
@@ -127,6 +140,7 @@ class Interleavings(RuleBasedStateMachine):
         session: bool,
         late_s: float | None,
         replayed: bool,
+        most: int,
     ) -> None:
         start = min(start, len(path) - 1)
         hashes = tuple(block_hash(path[: end + 1], salt) for end in range(start, len(path)))
@@ -146,7 +160,7 @@ class Interleavings(RuleBasedStateMachine):
             "sliding_window" if group else "full_attention",
             owner,
         )
-        self.batch(rank, event, late_s=late_s, replayed=replayed)
+        self.batch(rank, event, late_s=late_s, replayed=replayed, most=most)
 
     @rule(rank=ranks, group=groups, path=paths.filter(bool), salt=salts)
     def sparse_store(self, rank: int, group: int, path: tuple[int, ...], salt: str | None) -> None:
@@ -156,7 +170,7 @@ class Interleavings(RuleBasedStateMachine):
     @rule(rank=ranks, group=groups, paths=st.lists(paths.filter(bool), min_size=1, max_size=3), salt=salts)
     def remove(self, rank: int, group: int, paths: list[tuple[int, ...]], salt: str | None) -> None:
         hashes = tuple(block_hash(path, salt) for path in paths)
-        self.batch(rank, BlockRemoved(hashes, "GPU", GroupIdx(group)))
+        self.batch(rank, BlockRemoved(hashes, "GPU", GroupIdx(group)), most=2)
 
     @rule(rank=ranks)
     def clear(self, rank: int) -> None:
