@@ -1,7 +1,7 @@
 /**
  * The page's words: `t(key, params)` from the catalogue of the language that is on. Text with {names} in it takes
  * `params`; numbers among them are formatted, null is a dash. A message of forms ({one, other}) is chosen by `params.n`.
- * One language is on at a time; whoever switches it has everything drawn anew (main.js).
+ * One language is on at a time; whoever switches it has everything drawn anew (appearance.js).
  */
 
 import en from "./messages/en.js";
