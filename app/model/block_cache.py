@@ -38,6 +38,15 @@ class Stored(NamedTuple):
     """`hash_text` of the parent; None for a store from the root."""
 
 
+class OneStored(NamedTuple):
+    """What a store of one new block changed: the block and its parent as text, and where in the prompt it lies."""
+
+    text: str
+    parent: str | None
+    depth: int | None
+
+
+_new_one = partial(tuple.__new__, OneStored)
 _new_stored = partial(tuple.__new__, Stored)
 """`Stored` from a tuple of its fields, in a third of the time."""
 _ONE = (1,)
@@ -127,24 +136,36 @@ class BlockCache:
         `reading` says what it means where every block is resident already and the parent is null; "auto" takes it for
         a report unless it is a single block, which a prompt of one block stores too.
         """
+        one = self.store_one(event, self._wall_offset_ms + at_s * 1000)
+        if one is not None:
+            return _new_stored(("stored", _ONE, one.depth, event.block_size, 1, None, one.parent))
         self.number += 1
+        if not event.block_hashes:
+            return _NOTHING_STORED
+        table = self.tables.get((event.group_idx, event.medium)) or self._table(event)
+        return self._store(table, event, hash_texts(event.block_hashes) if texts is None else texts, at_s, reading)
+
+    def store_one(self, event: BlockStored, at_ms: float) -> "OneStored | None":
+        """Applies a store of one new block under a known one, as decoding makes them by the thousand: `store` in short.
+        None, and nothing is changed, for any other."""
         hashes, parent_hash, token_ids, size, lora_name, medium, keys, group, _, _, _ = event
         table = self.tables.get((group, medium))
-        if table is None:
-            table = self._table(event)
-        if texts is None:
-            texts = hash_texts(hashes)
-        if len(hashes) == 1 and table.block_size == size == len(token_ids) and keys is None and lora_name is None:
-            # One new block under a known one, as decoding makes them by the thousand: the rest of this in short.
-            packed = pack_tokens(token_ids) if table.resident < self._max_blocks else None
-            if packed is not None:
-                at_ms = self._wall_offset_ms + at_s * 1000
-                parent = table.add_one(parent_hash, hashes[0], texts[0], packed, self.number, at_ms)
-                if parent is not None:
-                    depth = table.depth[parent]
-                    above = None if depth == UNKNOWN_DEPTH else depth + 1
-                    return _new_stored(("stored", _ONE, above, size, 1, None, table.text[parent]))
-        return self._store(table, event, texts, at_s, reading) if hashes else _NOTHING_STORED
+        if (
+            table is None or len(hashes) != 1 or not table.block_size == size == len(token_ids) or keys is not None
+            or lora_name is not None or table.resident >= self._max_blocks
+        ):  # fmt: skip
+            return None
+        packed = pack_tokens(token_ids)
+        if packed is None:
+            return None
+        block_hash = hashes[0]
+        text = f"{block_hash:016x}" if type(block_hash) is int else hash_text(block_hash)
+        parent = table.add_one(parent_hash, block_hash, text, packed, self.number + 1, at_ms)
+        if parent is None:
+            return None
+        self.number += 1
+        depth = table.depth[parent]
+        return _new_one((text, table.text[parent], None if depth == UNKNOWN_DEPTH else depth + 1))
 
     def _store(
         self, table: BlockSlots, event: BlockStored, texts: Sequence[str], at_s: float, reading: StoreReading

@@ -270,7 +270,7 @@ class Joiner:
             slot = table.find(block_hash)
             tokens = table.tokens[slot] if slot is not None else None
             if slot is not None and tokens is not None:
-                found.extend(book.expected.pop((parent, tokens, table.extra[slot]), ()))
+                found.extend(_taken_out(book, (parent, tokens, table.extra[slot])))
             parent = block_hash
         for request in found:
             request.expecting.pop(book.rank, None)
@@ -310,21 +310,30 @@ class Joiner:
             return
         key: ExpectKey = (known[-1] if known else None, chunk, prompt.extra(len(known)))
         request.expecting[book.rank] = key
-        book.expected.setdefault(key, []).append(request)
+        book.expected.setdefault(key[0], {}).setdefault(key, []).append(request)
 
     def _unexpect(self, request: Request, book: RankBook) -> None:
         key = request.expecting.pop(book.rank, None)
-        waiting = book.expected.get(key) if key is not None else None
+        waiting = book.expected.get(key[0], {}).get(key) if key is not None else None
         if key is None or waiting is None:
             return
         if request in waiting:
             waiting.remove(request)
         if not waiting:
-            del book.expected[key]
+            _taken_out(book, key)
 
     def _unexpect_all(self, request: Request, server: ServerBook) -> None:
         for book in server.ranks.values():
             self._unexpect(request, book)
+
+
+def _taken_out(book: RankBook, key: ExpectKey) -> list[Request]:
+    """Those who waited for a block, and no longer do."""
+    below = book.expected.get(key[0])
+    found = below.pop(key, []) if below is not None else []
+    if below is not None and not below:
+        del book.expected[key[0]]
+    return found
 
 
 def _hashes(table: BlockSlots, path: list[int]) -> list[BlockHash]:

@@ -29,6 +29,7 @@ from .servers import ServerBook
 
 CLEARS_APART_S = 0.2
 """Clears of what is empty already go out this far apart."""
+_ONE = (1,)
 
 
 class KvLedger:
@@ -114,7 +115,9 @@ class KvLedger:
         for event in batch.events:
             if type(event) is BlockStored:
                 stored_blocks += len(event.block_hashes)
-                self._stored(server, book, event, batch, at_ms, None if quiet else _Joining(timed, changed))
+                joining = None if quiet else _Joining(timed, changed)
+                if len(event.block_hashes) > 1 or not self._stored_one(server, book, event, batch, at_ms, joining):
+                    self._stored(server, book, event, batch, at_ms, joining)
             elif type(event) is BlockRemoved:
                 self._removed(book, event, batch)
             elif type(event) is AllBlocksCleared:
@@ -152,6 +155,35 @@ class KvLedger:
             self._state.joiner.rank_appeared(server, book)
         return server.ranks[observed.rank]
 
+    def _stored_one(
+        self,
+        server: ServerBook,
+        book: RankBook,
+        event: BlockStored,
+        batch: KvBatch,
+        at_ms: float,
+        joining: "_Joining | None",
+    ) -> bool:
+        """Applies a store of a single new block that no request can have to do with; False, and nothing is changed,
+        for any other."""
+        if joining is not None and (
+            event.session_id is not None
+            or server.skipping
+            or (book.open and not joining.timed)
+            or book.sharing.holders(event.block_hashes[0])
+            or event.parent_hash in book.expected
+        ):
+            return False
+        one = book.cache.store_one(event, at_ms)
+        if one is None:
+            return False
+        text, parent, depth = one
+        named = BlocksStored(
+            (text,), parent, depth, event.block_size, event.group_idx, event.medium, _ONE, None, batch.seq
+        )
+        self._state.out.append(Outgoing(named, at_ms, batch.server, batch.rank, "engine"))
+        return True
+
     def _stored(
         self,
         server: ServerBook,
@@ -168,10 +200,7 @@ class KvLedger:
         owner: Request | None = None
         if joining is not None and (session is not None or server.skipping):
             reading, owner = state.joiner.reading_of(event, server)
-        if len(hashes) == 1 and type(hashes[0]) is int:
-            texts: tuple[str, ...] = (f"{hashes[0]:016x}",)
-        else:
-            texts = hash_texts(hashes)
+        texts = hash_texts(hashes)
         stored = book.cache.store(event, batch.at_s, reading, texts)
         meaning, copies, depth, tokens, fresh, cleared, parent_text = stored
         if cleared is not None:

@@ -23,8 +23,8 @@ class RankBook:
         self.cache = BlockCache(limits.max_blocks, limits.max_removed_blocks, wall_offset_ms)
         self.sharing = Sharing()
         self.stream = StreamBook(rank)
-        self.expected: dict[ExpectKey, list[Request]] = {}
-        """Requests by the block that they would store next."""
+        self.expected: dict[BlockHash | None, dict[ExpectKey, list[Request]]] = {}
+        """Requests by the block that they would store next, and that by its parent."""
         self.open: dict[RequestId, Request] = {}
         """Running requests whose `as_of` may still move: nothing came that happened after they were sent."""
         self.row_numbers: list[int] = []

@@ -22,6 +22,8 @@ from .msgpack_walk import NumberList
 
 HASH_MASK = 2**64 - 1
 NO_LIMIT = 1 << 62
+FEW_BYTES_A_BLOCK = 32
+"""A block takes more, with its tokens: what is smaller than a part's blocks would be needn't be cut."""
 MAX_NAME_CHARS = 512
 _HASH_BYTES = range(16, 65)
 _INTS = {int}
@@ -72,6 +74,7 @@ class KvEventDecoder:
         Raises DecodeError before the first part, or not at all.
         """
         ts, events, rank, is_large = yield from split_batch(payload, self._max_payload_bytes)
+        is_one_part = not is_large and len(payload) <= most_blocks * FEW_BYTES_A_BLOCK
         decoded: list[KvEvent] = []
         malformed = unknown_types = weight = 0
         form: WireForm | None = None
@@ -93,13 +96,16 @@ class KvEventDecoder:
             if known is None:
                 unknown_types += 1
                 continue
-            is_cut = is_large or weight_of(known) > most_blocks
-            for piece in in_parts(known, most_blocks) if is_cut else (known,):
-                if weight and weight + weight_of(piece) > most_blocks:
+            if is_one_part:
+                decoded.append(known)
+                continue
+            for piece in in_parts(known, most_blocks):
+                cost = weight_of(piece)
+                if weight and weight + cost > most_blocks:
                     yield DecodedBatch(ts, tuple(decoded), rank, malformed, unknown_types, form)
                     decoded, malformed, unknown_types, weight = [], 0, 0, 0
                 decoded.append(piece)
-                weight += weight_of(piece)
+                weight += cost
         yield DecodedBatch(ts, tuple(decoded), rank, malformed, unknown_types, form)
 
     def _from_map(self, event: dict[Any, Any]) -> KvEvent | None:

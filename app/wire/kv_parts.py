@@ -29,7 +29,7 @@ def weight_of(event: KvEvent) -> int:
 def in_parts(event: KvEvent, most_blocks: int) -> Iterator[KvEvent]:
     """The event, or several that make it up, in order: each of at most `most_blocks` blocks, fewer where they are
     large."""
-    if isinstance(event, BlockStored):
+    if type(event) is BlockStored:
         yield from _stores(event, most_blocks)
     elif isinstance(event, BlockRemoved) and len(event.block_hashes) > most_blocks:
         for first in range(0, len(event.block_hashes), most_blocks):
