@@ -82,7 +82,13 @@ class Runtime:
             self.clock,
         )
         self.chat_proxy = ChatProxy(
-            self.server, settings, first.emit, self.clock, self.server_record, first.tokenizer, salt_key=salt_key
+            self.server,
+            settings,
+            first.emit,
+            self.clock,
+            lambda: self.ledger.described(self.server),
+            first.tokenizer,
+            salt_key=salt_key,
         )
 
         self.metering = Metering(

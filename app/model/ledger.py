@@ -158,6 +158,11 @@ class Ledger:
         book = self._state.servers.get(server)
         return None if book is None else book.record()
 
+    def described(self, server: ServerId) -> ServerRecord | None:
+        """What one server says of itself, without what is counted; where it is known."""
+        book = self._state.servers.get(server)
+        return None if book is None else book.described()
+
     def block_detail(self, server: ServerId, rank: Rank, hash_text: str) -> BlockDetail | None:
         """One block by its hash, resident or remembered. Raises ValueError where `hash_text` is no hash."""
         return block_by_hash(self._state, server, rank, hash_text)

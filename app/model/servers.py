@@ -134,6 +134,11 @@ class ServerBook:
             book = self.ranks[rank] = RankBook(self.id, rank, self._limits, self._wall_offset_ms)
         return book
 
+    def described(self) -> ServerRecord:
+        """What the server says of itself, without what is counted here: cheap enough for every request."""
+        size = self.block_size
+        return self._record if size == self._record.block_size else replace(self._record, block_size=size)
+
     def record(self) -> ServerRecord:
         """As it goes out."""
         expected, known = self.expected_ranks, sorted(self.ranks.items())
