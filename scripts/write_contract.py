@@ -19,7 +19,7 @@ GOLDEN = ROOT / "tests" / "contract" / "golden"
 
 HEAD = """# Events
 
-Generated from `app/events.py` by `make golden`; a test keeps it current.
+Generated from `app/events/` by `make golden`; a test keeps it current.
 
 `WS /live` sends one JSON object a message:
 
@@ -67,7 +67,7 @@ def type_text(annotation: object) -> str:
         annotation.__name__ if isinstance(annotation, type) and not hasattr(annotation, "__args__") else str(annotation)
     )
     for pattern, replacement in (
-        (r"(?:app\.\w+\.|typing\.)", ""),
+        (r"(?:app\.(?:\w+\.)+|typing\.)", ""),
         (r"Literal\[(.*?)\]", lambda m: " or ".join(m[1].replace("'", "`").split(", "))),
         (r"\bNoneType\b|\bNone\b", "null"),
         (r"\b(str|RequestId|ServerId)\b", "string"),
