@@ -68,6 +68,8 @@ class Runtime:
         self.scenario: Scenario | None = None
         self.lint_turn = asyncio.Lock()
         """Lists of requests are examined one at a time: each is large, and takes a thread for a long while."""
+        self.what_if_turn = asyncio.Lock()
+        """As `lint_turn`, for what-if questions."""
         self._fits = FitKeeper(self.ledger, self.writer.emit, self.clock)
         self.salt_key = salt_key = secrets.token_bytes(KEY_BYTES)
         emit = in_demo_words(self.writer.emit) if demo else self.writer.emit

@@ -8,7 +8,7 @@ import pytest
 APP = Path(__file__).parent.parent / "app"
 MODULES = sorted(APP.rglob("*.py"))
 
-PURE = ("wire", "model", "why")
+PURE = ("wire", "model", "why", "fleet")
 PURE_STDLIB = {
     "__future__", "abc", "array", "base64", "bisect", "collections", "copy", "dataclasses", "difflib", "enum",
     "functools", "gzip", "hashlib", "heapq", "hmac", "itertools", "json", "math", "operator", "re", "statistics",
@@ -30,8 +30,9 @@ MAY_IMPORT = {
     "sources": {"ids", "observations", "events", "errors", "settings", "wire"},
     "web": {
         "ids", "events", "observations", "errors", "settings", "loopback", "hub", "runtime", "sources", "model", "wire",
-        "doctor", "why",
+        "doctor", "why", "fleet",
     },
+    "fleet": {"ids", "model"},
     "why": {"model", "engine.block_pool", "engine.cache_events", "engine.free_queue"},
     "doctor": {"ids", "events", "observations", "errors", "settings", "loopback", "targets", "sources", "model"},
     "lab": {"ids", "errors", "wire", "engine.block_hash"},

@@ -48,6 +48,7 @@ from .details import BlockDetail, LedgerLimits
 from .kv_ledger import KvLedger
 from .ledger_state import LedgerState
 from .prefix_survey import look_for_shared_prefix
+from .recorded import RecordedPrompt, recorded_prompts
 from .request_ledger import RequestLedger
 from .servers import RESTART_SLACK_S
 
@@ -146,6 +147,10 @@ class Ledger:
         """One request, where it is kept."""
         request = self._state.requests.get(request_id)
         return None if request is None else self._state.summary(request)
+
+    def recorded_prompts(self) -> tuple[tuple[RecordedPrompt, ...], int]:
+        """The prompts of kept requests that were served, oldest first; and how many's isn't known."""
+        return recorded_prompts(self._state.requests)
 
     def block_columns(self) -> tuple[BlockColumns, ...]:
         """Resident blocks, an entry a server and rank."""

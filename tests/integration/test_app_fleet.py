@@ -1,0 +1,59 @@
+"""A fleet through the dashboard's API: what the recorded requests would have hit elsewhere."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from .app_rig import Dashboard, Engine, dashboard, eventually, running_engine
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """An embedded engine that takes no time."""
+    with running_engine(
+        tmp_path_factory.mktemp("engine") / "log", "--profile", "instant", "--num-gpu-blocks", "400"
+    ) as engine:
+        yield engine
+
+
+@pytest.fixture
+async def board(engine: Engine) -> AsyncIterator[Dashboard]:
+    async with dashboard(engine.settings) as running:
+        await running.until_ready()
+        yield running
+
+
+async def test_what_if_of_nothing_says_so(board: Dashboard) -> None:
+    assert (await board.json("/api/what_if", 404))["error"]["code"] == "not_found"
+
+
+@pytest.mark.parametrize("query", ["pools=a", "pools=0", "replicas=65", "pools=1,,2", "replicas=-1", "pools=²"])
+async def test_numbers_that_are_none(board: Dashboard, query: str) -> None:
+    assert (await board.json(f"/api/what_if?{query}", 400))["error"]["code"] == "bad_request"
+
+
+async def test_what_if_agrees_with_the_engine_that_served(board: Dashboard) -> None:
+    model = (await board.http.get("/v1/models")).json()["data"][0]["id"]
+    system = "You are a careful clerk who answers letters of every kind. " * 12
+    for number in range(6):
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": f"Letter {number}: hello"}]
+        await board.send(
+            {"model": model, "messages": messages, "max_tokens": 1, "stream": True, "temperature": 0,
+             "stream_options": {"include_usage": True}, "return_token_ids": True}
+        )  # fmt: skip
+
+    async def known() -> dict[str, Any] | None:
+        found: dict[str, Any] = await board.json("/api/what_if?replicas=1,6")
+        return found if found["observed"]["requests"] == 6 else None
+
+    found = await eventually(known)
+    observed = found["observed"]
+    assert (found["requests"], found["unknown_prompts"], found["left_out"]) == (6, 0, 0)
+    assert observed["cached_tokens"] > 0
+    one, six = found["placements"]
+    assert one["pool_blocks"] == 399
+    assert one["rules"]["round_robin"]["hit_ratio"] == pytest.approx(observed["hit_ratio"], abs=1e-6)
+    assert six["rules"]["round_robin"]["hit_ratio"] == 0
+    assert six["rules"]["best_match"]["hit_ratio"] == one["rules"]["round_robin"]["hit_ratio"]
+    assert all(point["hit_ratio"] <= point["bound_ratio"] for point in found["pools"])
