@@ -3,9 +3,6 @@
 import { remembered } from "./remembered.js";
 import { LANGUAGES, firstLanguage, language, translate, useLanguage } from "./words.js";
 
-/** One round draws what its budget allows; a few draw everything. */
-const PRINT_ROUNDS = 6;
-
 /** Before anything is drawn: the language that was chosen here before, else the browser's. */
 export function speakFirst() {
   speak(firstLanguage(remembered.get("language"), navigator.languages));
@@ -19,14 +16,14 @@ function speak(tag) {
 }
 
 /** Has the page drawn anew whenever it looks different, and answers what switches it. */
-export function createAppearance({ set, redraw, repaint, drawAtOnce }) {
+export function createAppearance({ set, redraw, repaint, invalidate, drawAtOnce }) {
   new MutationObserver(repaint).observe(document.documentElement, { attributeFilter: ["data-theme", "data-projector"] });
-  new ResizeObserver(redraw).observe(document.getElementById("main"));
+  new ResizeObserver(onWidth(redraw, invalidate)).observe(document.getElementById("main"));
   document.fonts?.ready.then(repaint);
   printInLight((printing) => {
     set({ printing });
     repaint();
-    for (let round = 0; round < PRINT_ROUNDS; round++) drawAtOnce();
+    drawAtOnce();
   });
   return {
     switchLanguage() {
@@ -43,6 +40,16 @@ export function createAppearance({ set, redraw, repaint, drawAtOnce }) {
       const on = document.documentElement.toggleAttribute("data-projector");
       remembered.set("projector", on ? "on" : "off");
     },
+  };
+}
+
+/** The page's width is everyone's; its height alone is that of what grew in it, which was drawn already. */
+function onWidth(redraw, invalidate) {
+  let before = null;
+  return ([{ contentRect }]) => {
+    if (contentRect.width === before) return invalidate();
+    before = contentRect.width;
+    return redraw();
   };
 }
 

@@ -16,6 +16,8 @@ export class Effects {
   #played = 0;
   #active = new Map();
   #until = 0;
+  /** Ids of the requests that cause what is going on. */
+  #requests = new Set();
   /** {ms, moving, state} of the past that is shown; null: live. */
   #past = null;
 
@@ -51,10 +53,12 @@ export class Effects {
 
   #clear() {
     this.#active.clear();
+    this.#requests.clear();
     this.#until = 0;
   }
 
   #start({ kind, hashes, request }, from, still) {
+    this.#requests.add(request);
     const step = still ? 0 : Math.min(STEP_MS, WAVE_MS / hashes.length);
     hashes.forEach((hash, i) => {
       const start = from + i * step;
@@ -67,6 +71,7 @@ export class Effects {
   busy(now) {
     if (this.time(now) < this.#until) return true;
     this.#active.clear();
+    this.#requests.clear();
     return false;
   }
 
@@ -84,6 +89,11 @@ export class Effects {
     if (progress < 0) return waiting(effect);
     if (progress >= 1) return null;
     return { kind: effect.kind, request: effect.request, strength: still ? 0.8 : strength(effect.kind, progress) };
+  }
+
+  /** Whether something of what goes on is this request's doing. */
+  moves(request) {
+    return this.#requests.has(request);
   }
 
   /** Hashes to which something happens. */

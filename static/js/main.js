@@ -3,6 +3,7 @@
 import { createAppearance, speakFirst } from "./appearance.js";
 import { listen } from "./live.js";
 import { createPage } from "./page.js";
+import { createPlotlyLoader } from "./plotly.js";
 import { remembered } from "./remembered.js";
 import { createKeys } from "./views/keys.js";
 import { wireBlocks } from "./wiring/blocks.js";
@@ -23,7 +24,7 @@ function start() {
   const head = wireHead(page, { appearance, forgetText: blocks.forgetText });
   const parts = [head, tryIt, why, blocks, wireTime(page), wireNumbers(page)];
   const actions = Object.assign({}, ...parts.map((part) => part.actions));
-  page.show([createKeys({ store: remembered, actions }), ...parts.flatMap((part) => part.views)]);
+  page.show([createKeys({ store: remembered, actions }), ...parts.flatMap((part) => part.views), createPlotlyLoader({ onLoaded: page.invalidate })]);
   const live = listen(page);
 }
 

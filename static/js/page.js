@@ -96,13 +96,13 @@ export function createPage({ onBroken }) {
       } catch (error) {
         onBroken(error);
       }
-      invalidate();
+      frame.soon();
     },
     /** Draws these views from now on, in this order. */
     show(added) {
       views.push(...added);
       invalidate();
     },
-    drawAtOnce: () => frame.draw(),
+    drawAtOnce: () => frame.draw({ whole: true }),
   };
 }

@@ -21,13 +21,13 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Mount, Route, WebSocketRoute
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route, WebSocketRoute
 from starlette.templating import Jinja2Templates
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from app import events as e
 from app.ids import Rank, RequestId, ServerId
+from app.web.assets import PageFiles
 
 from . import fake_why
 
@@ -196,12 +196,13 @@ class Fake:
 
 def build(fake: Fake) -> Starlette:
     templates = Jinja2Templates(ROOT / "templates")
+    files = PageFiles(ROOT / "static")
 
     async def index(request: Request) -> Response:
         context = {
             "config_json": "{}",
             "version": "0.1.0",
-            "build": {"base_url": "static", "plotly_url": "static/vendor/plotly-cartesian.min.js", "modules": []},
+            "build": await files.build(),
         }
         return templates.TemplateResponse(request, "index.html", context, headers={"content-security-policy": CSP})
 
@@ -279,7 +280,7 @@ def build(fake: Fake) -> Starlette:
     return Starlette(
         routes=[
             Route("/", index),
-            Mount("/static", StaticFiles(directory=ROOT / "static")),
+            files.route(),
             WebSocketRoute("/live", live),
             Route("/v1/chat/completions", chat, methods=["POST"]),
             Route("/api/blocks/{hash}", block),

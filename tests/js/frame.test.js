@@ -50,6 +50,59 @@ test("what a slow view leaves no time for comes first in the next frame, in the 
   assert.deepEqual(drawn, ["a", "b", "c"]);
 });
 
+test("what moves by itself is drawn in a quarter of the time, what a person does at once", () => {
+  const win = fakeWindow();
+  let drawn = 0;
+  const frame = frameOf(win, [() => {
+    drawn += 1;
+    win.time += 10;
+    return 0;
+  }]);
+  frame.invalidate();
+  win.next();
+  assert.equal(win.frames.length, 0);
+  assert.equal(win.timers.at(-1).wait, 30);
+  frame.soon();
+  assert.equal(win.timers.length, 1, "what is due already isn't put off");
+  frame.invalidate();
+  win.next();
+  assert.equal(drawn, 2);
+  win.time += 10;
+  frame.soon();
+  assert.equal(win.timers.length, 2);
+  win.timers.at(-1).run();
+  win.next();
+  assert.equal(drawn, 3);
+});
+
+test("what comes by itself is drawn at least fourteen times a second while frames are short, and at once after a rest", () => {
+  const win = fakeWindow();
+  const frame = frameOf(win, [() => {
+    win.time += 60;
+    return null;
+  }]);
+  frame.invalidate();
+  win.next();
+  frame.soon();
+  assert.equal(win.frames.length, 1, "60 of 70 ms are over");
+  win.next();
+  win.time += 500;
+  frame.soon();
+  assert.equal(win.frames.length, 1);
+});
+
+test("a page that is printed is drawn whole", () => {
+  const win = fakeWindow();
+  const drawn = [];
+  const slow = (name) => () => {
+    drawn.push(name);
+    win.time += 50;
+    return null;
+  };
+  frameOf(win, [slow("a"), slow("b"), slow("c")]).draw({ whole: true });
+  assert.deepEqual(drawn, ["a", "b", "c"]);
+});
+
 test("a view that fails stops no other", () => {
   const win = fakeWindow();
   const errors = [];
@@ -65,5 +118,5 @@ test("the throttle waits its interval, and longer where drawing is dear", () => 
   gate.drawn(0, 10);
   assert.equal(gate.wait(40), 60);
   gate.drawn(100, 60);
-  assert.equal(gate.wait(200), 200);
+  assert.equal(gate.wait(200), 380);
 });

@@ -9,7 +9,7 @@ import { throttle } from "../frame.js";
 import { chartMenu } from "./menu.js";
 import { CONFIG, baseLayout, merge } from "./plot.js";
 
-export const INTERVAL_MS = 250;
+export const INTERVAL_MS = 500;
 
 /** sees(node): whether it is in the window, or about to be; `onChange` is called when that changes for one watched. */
 export function createSight(onChange) {
@@ -35,7 +35,7 @@ export function createChart(node, definition, { getPalette, sight, interval = IN
   sight.watch(node);
   return (state, ui, now) => {
     latest = { state, ui };
-    if (!window.Plotly) return 60;
+    if (!window.Plotly) return null;
     const { clientWidth: width, clientHeight: height } = node;
     if (width === 0 || !(ui.printing || sight.sees(node))) return null;
     const inputs = [...definition.keys(state, ui), width, height, ui.paint];

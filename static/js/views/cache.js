@@ -116,7 +116,7 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
   }
 
   return (state, ui, now) => {
-    if (!window.Plotly) return 60;
+    if (!window.Plotly) return null;
     const server = primaryServer(state);
     const width = stage.clientWidth;
     const height = stage.clientHeight;

@@ -192,6 +192,10 @@ export function createLanes({ shared, effects, getPalette, setFocus, onUnfold, o
       const scene = { axis, width, height, palette: getPalette(), focusHash, effects, now, still: ui.still };
       for (const row of rows.values()) {
         const focusIndex = ui.focus?.request === row.record.id ? ui.focus.index : null;
+        const moving = busy && effects.moves(row.record.id);
+        const seen = [row.table, axis, width, height, ui.paint, focusHash, focusIndex, moving];
+        if (!moving && row.drawn !== null && seen.every((input, i) => input === row.drawn[i])) continue;
+        row.drawn = seen;
         drawCells(row, { ...scene, focusIndex });
       }
     }
