@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from .breakers import BreakerKind
+from .span_names import BreakerKind
 
 
 class BreakerWords(NamedTuple):

@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 from .accounting import BlockAccount, EndlessAccount, Prompt, make_prompt
 from .breaker_words import BREAKER_WORDS
-from .breakers import Breaker, BreakerKind, find_breaker
+from .breakers import Breaker, find_breaker
 from .remedies import REMEDY_OF, RemedyKind, remedy
 from .request_text import Body, pieces_of
+from .span_names import BreakerKind
 
 Stage = Literal["tokenise", "count", "compare", "gains"]
 Progress = Callable[[Stage, int, int], None]

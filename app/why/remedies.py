@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .breakers import Breaker, BreakerKind, Span
-from .request_text import Body, Piece, pieces_of
+from .breakers import Breaker
+from .request_text import Body, Piece, Span, pieces_of
+from .span_names import BreakerKind
 
 RemedyKind = Literal[
     "move_behind", "sort_keys", "sort_tools", "sort_examples", "trim", "normalise", "line_feeds", "remove_line"

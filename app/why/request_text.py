@@ -22,6 +22,16 @@ class Piece:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters `start` to `end` of text `piece` of a request (see `pieces_of`), and what they say."""
+
+    piece: int
+    start: int
+    end: int
+    text: str
+
+
 def pieces_of(body: Body) -> list[Piece]:
     """The texts of a request, in order. What isn't text (images) stands as its JSON."""
     if "messages" not in body:

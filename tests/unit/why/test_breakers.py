@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from app.why.breakers import find_breaker, name_span
+from app.why.breakers import find_breaker
+from app.why.span_names import name_span
 
 RULES = "You answer briefly and kindly, in whole sentences, and never guess. " * 6
 

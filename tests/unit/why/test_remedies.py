@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from app.why.breaker_words import BREAKER_WORDS
-from app.why.breakers import common_start, find_breaker
+from app.why.breakers import find_breaker
+from app.why.common_text import common_start
 from app.why.remedies import REMEDY_OF, remedy
 from app.why.request_text import pieces_of
 from tests.unit.why.test_breakers import RULES, SPANS, chat, tool
