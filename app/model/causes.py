@@ -6,7 +6,8 @@ package.
 
 from collections.abc import Iterable
 
-from .losses import Cause, find_losses
+from .loss_case import Cause
+from .losses import find_losses
 from .prefix_match import known_path, resident_prefix
 from .references import find_reference, rank_book
 from .request_book import RequestBook

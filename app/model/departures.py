@@ -8,8 +8,8 @@ from itertools import compress, count
 from typing import NamedTuple
 
 from .block_keys import TOKEN_BYTES, unpack_tokens
-from .block_slots import BlockSlots
-from .prefix_match import PromptKeys, common_tokens
+from .block_slots import ROOT, BlockSlots
+from .prefix_match import PromptKeys, common_tokens, nearest_child
 from .request_book import RequestBook
 from .requests import Request
 from .words import Params
@@ -46,6 +46,18 @@ class Return(NamedTuple):
     here: int
     there: int
     tokens: int
+
+
+def nearest_known(slots: BlockSlots, prompt: PromptKeys, path: list[int], number: int) -> Nearest:
+    """The nearest chain of blocks that the server named until event `number`."""
+    size = slots.block_size or 1
+    depth = len(path)
+    parent = path[-1] if path else ROOT
+    near = nearest_child(slots, parent, prompt.chunk(depth, size), prompt.extra(depth), number)
+    blocks = len(prompt.packed) // (size * TOKEN_BYTES) - depth + 1
+    child = near[0] if near else next(iter(slots.children(parent)), None) if path else None
+    packed = chain_tokens(slots, path, child, max(blocks, 1))
+    return Nearest(depth * size + (near[1] if near else 0), packed)
 
 
 def nearest_kept(request: Request, requests: RequestBook, prompt: PromptKeys) -> Nearest:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from ..ids import Rank, RequestId, SaltDigest, ServerId
 from .block_keys import TOKEN_BYTES, pack_tokens
-from .departures import nearest_kept
+from .departures import nearest_kept, nearest_known
 from .ledger_state import LedgerState
-from .losses import nearest_known
 from .prefix_match import PromptKeys, cacheable_tokens, known_path, resident_prefix
 from .rank_book import RankBook
 from .references import rank_book
