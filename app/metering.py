@@ -64,7 +64,7 @@ class Metering:
         """Counts the requests that ended."""
         for each in outgoing:
             event = each.event
-            if isinstance(event, RequestFinished | RequestFailed):
+            if type(event) is RequestFinished or type(event) is RequestFailed:
                 self._ended(event.record)
 
     def _ended(self, record: RequestRecord) -> None:

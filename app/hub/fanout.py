@@ -27,6 +27,9 @@ MESSAGES_AT_ONCE = 32
 """Messages handed to a socket without a pause: about a millisecond of the event loop."""
 
 
+_NOTHING: list[bytes] = []
+
+
 class Hub:
     """Numbers, encodes and keeps events, and hands them to subscriptions. One event loop, no locks.
 
@@ -62,10 +65,11 @@ class Hub:
 
     def publish(self, outgoing: Iterable[Outgoing]) -> None:
         """Numbers and encodes events, in order, and wakes whoever waits for them. Never blocks."""
-        before = self.seq
+        backlog = self._backlog
+        before = backlog.next_seq
         for event in outgoing:
-            self._backlog.append(encode_event(event, self._backlog.next_seq))
-        if self.seq != before:
+            backlog.append(encode_event(event, backlog.next_seq))
+        if backlog.next_seq != before:
             self._wakes.wake()
 
     def subscribe(self, after: int | None = None, instance: str | None = None) -> "Subscription":
@@ -115,8 +119,12 @@ class Hub:
 
     def since(self, cursor: int) -> list[bytes]:
         """The next few messages after `cursor`: the same list for all who ask from there. Not to be changed."""
-        if self._batch[:2] != (cursor, self.seq):
-            self._batch = (cursor, self.seq, self._backlog.since(cursor, MESSAGES_AT_ONCE))
+        seq = self.seq
+        if cursor == seq:
+            # Whoever has had all comes again at once, and before the others have had theirs: those still share it.
+            return _NOTHING
+        if self._batch[:2] != (cursor, seq):
+            self._batch = (cursor, seq, self._backlog.since(cursor, MESSAGES_AT_ONCE))
         return self._batch[2]
 
     async def wait_for_news(self) -> bool:

@@ -37,6 +37,8 @@ class BlockSlots:
         """Blocks not stored twice: for each resident block, the requests that hold it, but one."""
         self.sparse = 0
         """Resident blocks of which only the hash is known."""
+        self.keyed = False
+        """Whether any block ever had extra keys."""
         self.hash: list[BlockHash | None] = [None]
         self.text: list[str | None] = [None]
         """`hash_text` of the hash, kept because formatting is what a snapshot would spend most on."""
@@ -133,6 +135,11 @@ class BlockSlots:
         """Known blocks under `parent`, newest first."""
         return self._below.of(parent)
 
+    @property
+    def resident_flags(self) -> bytearray:
+        """1 for each resident slot, 0 for others, to pick from columns by. Not to be changed."""
+        return self._resident
+
     def resident_runs(self) -> list[tuple[int, int]]:
         """Runs of resident slots as (first, one after the last), in order."""
         runs: list[tuple[int, int]] = []
@@ -183,6 +190,7 @@ class BlockSlots:
         if extras is None:
             self._children.update(zip(zip(parents, tokens, strict=True), slots, strict=True))
         else:
+            self.keyed = True
             for slot, above, chunk, extra in zip(slots, parents, tokens, extras, strict=True):
                 self.extra[slot] = extra
                 self._children[_child_key(above, chunk, extra)] = slot
@@ -232,6 +240,7 @@ class BlockSlots:
         """Gives a bare slot its place in a chain; what hangs below it learns its depth."""
         if self.tokens[slot] is not None:
             return
+        self.keyed |= extra is not None
         self.parent[slot] = parent
         self.tokens[slot] = tokens
         self.extra[slot] = extra

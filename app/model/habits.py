@@ -76,12 +76,17 @@ class Habits:
                     self._misfits.clear()
                     return
 
+    @property
+    def unreliable(self) -> bool:
+        """Whether so many forecasts were wrong in a row that a person is told."""
+        return self._wrong_in_a_row >= WRONG_FROM
+
     def score(self) -> ForecastScore | None:
         """As it goes out; None before the first outcome."""
         if not self._scored:
             return None
         message = None
-        if self._wrong_in_a_row >= WRONG_FROM and self._last_wrong is not None:
+        if self.unreliable and self._last_wrong is not None:
             expected, said = self._last_wrong
             message = (
                 f"The last {self._wrong_in_a_row} forecasts were wrong ({expected} cached tokens expected, {said} "
@@ -94,7 +99,7 @@ class Habits:
             dropped_blocks=self.dropped_blocks,
             unit_tokens=self.unit_blocks * self._block_size,
             message=message,
-            banner=self._wrong_in_a_row >= WRONG_FROM,
+            banner=self.unreliable,
             last_drift_tokens=self._last_drift,
             drift_tokens=self._drift,
         )

@@ -89,12 +89,13 @@ class LedgerState:
     def show_rates(self, server: ServerBook, at_s: float, *, at_once: bool = False) -> None:
         """Emits `hit_rate.updated` where a reading changed; without `at_once`, not before `RATES_EVERY_S` are over:
         requests end by the hundred, and `tick` comes."""
-        if not at_once and 0 <= at_s - server.shown_rates_s < RATES_EVERY_S:
+        if not at_once and 0 <= at_s - server.read_rates_s < RATES_EVERY_S:
             return
+        server.read_rates_s = at_s
         rates = server.rates.readings(at_s, self.wall_offset_ms)
         differences = find_differences(rates, server.circumstances(quiet=not self.requests.is_busy(server.id)))
         if rates != server.shown_rates or differences != server.shown_differences:
-            server.shown_rates, server.shown_differences, server.shown_rates_s = rates, differences, at_s
+            server.shown_rates, server.shown_differences = rates, differences
             self.emit(HitRateUpdated(rates, differences), at_s, server.id)
 
 

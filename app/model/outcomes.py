@@ -61,8 +61,11 @@ def _learn(state: LedgerState, request: Request, server: ServerBook, at_s: float
     if request.predicted is None or not request.predicted_sure or cached is None:
         return
     if size and blocks is not None and blocks[1]:
+        was_unreliable = server.habits.unreliable
         server.habits.learn(request.matched_blocks, request.predicted, cached, size, explained=explained)
-        state.show_server(server, at_s, counters=False)
+        if was_unreliable or server.habits.unreliable:
+            # Only then it is more than a count, and a server's record is dear to make.
+            state.show_server(server, at_s, counters=False)
 
 
 def _note_signs(state: LedgerState, request: Request, server: ServerBook) -> None:

@@ -5,6 +5,7 @@ only `ids`, `observations` and its own package.
 """
 
 from dataclasses import dataclass
+from itertools import islice
 
 from ..ids import SaltDigest
 from ..observations import ExtraKeys
@@ -86,16 +87,19 @@ def nearest_child(
     `chunk`: (its slot, tokens shared). None where no child shares the first token.
     """
     best: tuple[int, int] | None = None
-    shared = 0
-    for compared, child in enumerate(slots.children(parent)):
-        if compared >= MAX_COMPARED_CHILDREN:
+    shared, head = 0, TOKEN_BYTES
+    wanted = chunk[:head]
+    for child in islice(slots.children(parent), MAX_COMPARED_CHILDREN):
+        if len(wanted) < head:
             break
         tokens = slots.tokens[child]
-        if tokens is None or slots.extra[child] != extra or not slots.known_at(child, number):
+        # Most children differ right there, and nothing else of them has to be looked at.
+        if tokens is None or not tokens.startswith(wanted):
             continue
-        head = (shared + 1) * TOKEN_BYTES
-        if tokens[:head] == chunk[:head] and len(chunk) >= head:
+        if slots.extra[child] == extra and slots.known_at(child, number):
             shared = common_tokens(tokens, chunk, shared + 1)
+            head = (shared + 1) * TOKEN_BYTES
+            wanted = chunk[:head]
             best = (child, shared)
     return best
 
@@ -103,9 +107,12 @@ def nearest_child(
 def elsewhere(slots: BlockSlots, chunk: bytes, extra: ExtraKeys | None, number: int, parent: int = ROOT) -> int | None:
     """A block below `parent` with just these tokens that was resident after event `number`, but under other extra
     keys."""
-    for compared, child in enumerate(slots.children(parent)):
-        if compared >= MAX_COMPARED_CHILDREN:
-            break
+    plain = slots.child(parent, chunk, None) if extra is not None else None
+    if plain is not None and slots.resident_at(plain, number):
+        return plain
+    if not slots.keyed:
+        return None
+    for child in islice(slots.children(parent), MAX_COMPARED_CHILDREN):
         if slots.tokens[child] == chunk and slots.extra[child] != extra and slots.resident_at(child, number):
             return child
     return None

@@ -52,7 +52,10 @@ def request_record(request: Request, wall_offset_ms: float, embedded: bool, *, r
 def _basis(
     request: Request, cached: tuple[int, Basis] | None, times: dict[str, float | None], embedded: bool
 ) -> dict[str, Basis]:
-    basis: dict[str, Basis] = {}
+    by_server: Basis = "modelled" if embedded else "engine"
+    basis: dict[str, Basis] = {
+        name: by_server if name in BY_SERVER else "clock" for name, value in times.items() if value is not None
+    }
     if cached:
         basis["cached_tokens"] = cached[1]
     if request.prompt_tokens is not None:
@@ -61,9 +64,6 @@ def _basis(
         basis["predicted_cached_tokens"] = "inferred"
     if request.usage_completion is not None:
         basis["completion_tokens"] = "usage"
-    for name, value in times.items():
-        if value is not None:
-            basis[name] = "clock" if name not in BY_SERVER else "modelled" if embedded else "engine"
     return basis
 
 

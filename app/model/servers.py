@@ -41,7 +41,8 @@ class ServerBook:
         """Running requests that don't look their prompt up."""
         self.shown: ServerRecord | None = None
         self.shown_rates: tuple[RateReading, ...] = ()
-        self.shown_rates_s = -1e9
+        self.read_rates_s = -1e9
+        """When it was last looked whether they changed."""
         self.shown_differences: tuple[ReadingsDifference, ...] = ()
         self.sampled_s: float | None = None
         self.computed_since_events = 0.0
@@ -70,6 +71,11 @@ class ServerBook:
         record = self._record
         answers = record.version is not None and record.state != "not_vllm" and record.metrics_state == "ok"
         return answers and record.num_gpu_blocks is None and self.block_size is None
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that it serves, as it last said."""
+        return self._record.models
 
     @property
     def caching(self) -> bool | None:

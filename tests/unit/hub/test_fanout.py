@@ -300,3 +300,28 @@ async def test_publishing_nothing_wakes_nobody() -> None:
     rig.hub.publish([])
 
     assert await asyncio.wait_for(waiting, 5) == [HEARTBEAT]
+
+
+async def test_browsers_that_keep_up_share_what_is_handed_out() -> None:
+    """Each comes again for more before the next has had its turn, as over a socket that takes everything at once."""
+    rig = Rig()
+    rig.publish(1)
+    had: list[list[list[bytes]]] = [[] for _ in range(5)]
+
+    async def read(lists: list[list[bytes]]) -> None:
+        async for messages in rig.hub.subscribe():
+            lists.append(messages)
+
+    readers = [asyncio.create_task(read(lists)) for lists in had]
+    async with asyncio.timeout(30):
+        for published in range(3):
+            while any(len(lists) < 2 + published for lists in had):  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+            rig.publish(3)
+        while any(len(lists) < 5 for lists in had):  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    for reader in readers:
+        reader.cancel()
+    for handed_out in zip(*(lists[2:5] for lists in had), strict=True):
+        assert len(handed_out[0]) == 3
+        assert len({id(messages) for messages in handed_out}) == 1
