@@ -12,14 +12,15 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .errors import error_body
+from .page_files import STATIC_DIR
 from .runtime import Runtime
 from .scenario import Scenario
 from .settings import Settings
 from .sources.clock import Clock
-from .web import api, fleet_api, health, lint_api, live, login, metrics, pages, servers_api, why_api
+from .web import api, fleet_api, health, lint_api, live, login, metrics, openapi, pages, servers_api, why_api
 from .web.access import Access, refuse_to_be_open
 from .web.answers import add_error_handlers, json_answer
-from .web.assets import STATIC_DIR, PageFiles
+from .web.assets import PageFiles
 from .web.guard import Guard
 from .web.origin import UnknownHost, is_known_host, known_hosts
 from .web.proxy import ProxyApp
@@ -140,7 +141,7 @@ def create_app(settings: Settings, *, demo: bool = False, clock: Clock | None = 
     site.state.access = access
     site.state.files = PageFiles(STATIC_DIR)
     add_error_handlers(site)
-    for part in (pages, live, api, servers_api, fleet_api, why_api, lint_api, health, metrics, login):
+    for part in (pages, live, api, servers_api, fleet_api, why_api, lint_api, health, metrics, openapi, login):
         site.include_router(part.router)
     site.router.routes.append(site.state.files.route())
     guarded_proxy: ASGIApp = proxy

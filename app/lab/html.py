@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from ..page_files import PLOTLY, STATIC_DIR
+
 STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#1b1f24;background:#fff}
 h1{margin-bottom:0}h2{margin-top:2.2rem}table{border-collapse:collapse;margin:.6rem 0;font-variant-numeric:tabular-nums}
@@ -33,8 +35,7 @@ JSON.parse(document.getElementById("charts").textContent).forEach((figure, place
 
 def html_of(report: dict[str, Any]) -> str:
     """The file."""
-    from plotly.offline import get_plotlyjs  # type: ignore[import-untyped, unused-ignore]
-
+    plotly = (STATIC_DIR / PLOTLY).read_text()
     experiment = report["experiment"]
     title = f"{experiment['title']}: PrefixScope lab"
     charts = [figure_of(chart) for chart in report["charts"]]
@@ -53,7 +54,7 @@ def html_of(report: dict[str, Any]) -> str:
         _samples(report["samples"]), "</main>",
         f'<script type="application/json" id="report">{_data(report)}</script>',
         f'<script type="application/json" id="charts">{_data(charts)}</script>',
-        f"<script>{get_plotlyjs()}</script><script>{DRAW}</script></body></html>",
+        f"<script>{plotly}</script><script>{DRAW}</script></body></html>",
     ))  # fmt: skip
 
 

@@ -11,14 +11,16 @@ from ..events import PROTOCOL_VERSION
 from ..ids import Rank, RequestId, ServerId, hash_from_text
 from ..model.details import BlockDetail
 from ..runtime import Runtime
+from . import shapes
 from .answers import flat, json_answer, json_text
 from .callers import own_page
+from .openapi import answers
 from .state import runtime_of
 
 router = APIRouter(prefix="/api")
 
 
-@router.get("/state")
+@router.get("/state", responses=answers(shapes.State))
 async def state(request: Request) -> Response:
     """The snapshot that a websocket client gets first, and the `instance` to resume with."""
     runtime = runtime_of(request)
@@ -28,7 +30,7 @@ async def state(request: Request) -> Response:
     return json_text(message[:-1] + f',"instance":"{runtime.hub.hello.instance}"}}'.encode())
 
 
-@router.get("/requests")
+@router.get("/requests", responses=answers(shapes.RequestPage))
 async def requests(
     request: Request, limit: Annotated[int, Query(ge=1, le=1000)] = 50, after: str | None = None
 ) -> Response:
@@ -43,7 +45,7 @@ async def requests(
     return json_answer({"requests": [summary.record for summary in found], "next": following})
 
 
-@router.get("/requests/{request_id}")
+@router.get("/requests/{request_id}", responses=answers(shapes.Request))
 async def one_request(request: Request, request_id: str) -> Response:
     """One record, with its block table beside its fields."""
     summary = runtime_of(request).ledger.request(RequestId(request_id))
@@ -52,7 +54,7 @@ async def one_request(request: Request, request_id: str) -> Response:
     return json_answer(flat(summary.record, block_table=summary.block_table))
 
 
-@router.get("/requests/{request_id}/blocks/{index}")
+@router.get("/requests/{request_id}/blocks/{index}", responses=answers(shapes.Block))
 async def block_of_request(request: Request, request_id: str, index: int) -> Response:
     """Block `index` (from 0) of a request, the partial tail included."""
     runtime = runtime_of(request)
@@ -64,13 +66,13 @@ async def block_of_request(request: Request, request_id: str, index: int) -> Res
     return await _block(runtime, detail)
 
 
-@router.get("/blocks")
+@router.get("/blocks", responses=answers(shapes.BlockList))
 async def blocks(request: Request) -> Response:
     """Resident blocks, columnar, without text: one entry a server and rank."""
     return json_answer({"blocks": runtime_of(request).ledger.block_columns()})
 
 
-@router.get("/blocks/{block_hash}")
+@router.get("/blocks/{block_hash}", responses=answers(shapes.Block))
 async def one_block(
     request: Request, block_hash: str, server: str | None = None, rank: Annotated[int, Query(ge=0)] = 0
 ) -> Response:
@@ -109,20 +111,20 @@ def block_fields(detail: BlockDetail, text: str | None) -> dict[str, Any]:
     }
 
 
-@router.post("/mark", dependencies=[Depends(own_page)])
+@router.post("/mark", responses=answers(shapes.Marked), dependencies=[Depends(own_page)])
 async def mark(request: Request) -> Response:
     """Starts the window `since_mark` anew, here and now."""
     runtime = runtime_of(request)
     return json_answer({"marked_ms": runtime.mark()})
 
 
-@router.post("/scenario/start", dependencies=[Depends(own_page)])
+@router.post("/scenario/start", responses=answers(shapes.Playing), dependencies=[Depends(own_page)])
 async def start_scenario(request: Request) -> Response:
     """Plays the demo's scenario from the start."""
     return _scenario(runtime_of(request), run=True)
 
 
-@router.post("/scenario/stop", dependencies=[Depends(own_page)])
+@router.post("/scenario/stop", responses=answers(shapes.Playing), dependencies=[Depends(own_page)])
 async def stop_scenario(request: Request) -> Response:
     """Ends the demo's scenario for good."""
     return _scenario(runtime_of(request), run=False)
@@ -138,7 +140,7 @@ def _scenario(runtime: Runtime, *, run: bool) -> Response:
     return json_answer({"running": runtime.scenario.running})
 
 
-@router.get("/version")
+@router.get("/version", responses=answers(shapes.Version))
 async def version(request: Request) -> Response:
     """Which dashboard this is, and which run of it."""
     runtime = runtime_of(request)

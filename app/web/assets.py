@@ -16,14 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ..errors import NotFound
+from ..page_files import PLOTLY
 
-_PACKAGE = Path(__file__).parent.parent
-# An installed wheel has the page inside the package; a checkout has it beside the package.
-_ROOT = _PACKAGE if (_PACKAGE / "static").is_dir() else _PACKAGE.parent
-STATIC_DIR = _ROOT / "static"
-TEMPLATES_DIR = _ROOT / "templates"
-PLOTLY = "vendor/plotly-cartesian.min.js"
-"""Plotly's own bundle of the chart types that the page draws: a third of the whole, and as much sooner there."""
 _BUILD_PREFIX = "build-"
 _CLASSIC_SCRIPTS = frozenset({"js/theme.js", PLOTLY})
 """Not modules."""

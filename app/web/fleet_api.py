@@ -14,7 +14,9 @@ from ..fleet.stream import stream_of
 from ..fleet.whatif import REPLICAS, WhatIf, what_if
 from ..model.recorded import RecordedPrompt
 from ..runtime import Runtime
+from . import shapes
 from .answers import flat, json_answer
+from .openapi import answers
 from .state import runtime_of
 
 router = APIRouter(prefix="/api")
@@ -23,7 +25,7 @@ MAX_POINTS = 32
 MOST_POOL_BLOCKS = 1 << 40
 
 
-@router.get("/what_if")
+@router.get("/what_if", responses=answers(shapes.WhatIfAnswer))
 async def ask_what_if(
     request: Request,
     pool: Annotated[int | None, Query(ge=1, le=MOST_POOL_BLOCKS)] = None,

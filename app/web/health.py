@@ -4,7 +4,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from ..errors import PrefixScopeError
+from . import shapes
 from .answers import json_answer
+from .openapi import answers
 from .state import runtime_of
 
 router = APIRouter()
@@ -18,7 +20,8 @@ class NotReady(PrefixScopeError):
     code = "not_ready"
 
 
-@router.api_route("/healthz", methods=["GET", "HEAD"])
+@router.get("/healthz", responses=answers(shapes.Health))
+@router.head("/healthz", include_in_schema=False)
 async def healthz(request: Request) -> Response:
     """Alive, and how the inside does: what waits, what was left out, who listens."""
     runtime = runtime_of(request)
@@ -33,7 +36,8 @@ async def healthz(request: Request) -> Response:
     )
 
 
-@router.api_route("/readyz", methods=["GET", "HEAD"])
+@router.get("/readyz", responses=answers(shapes.Ready))
+@router.head("/readyz", include_in_schema=False)
 async def readyz(request: Request) -> Response:
     """200 while the vLLM server answers as one, else 503 and why not."""
     runtime = runtime_of(request)

@@ -22,10 +22,12 @@ from ..why.request_lines import NO_REQUESTS, read_requests
 from ..why.request_text import Body
 from ..wire.tokenize_call import CHAT_PATH, COMPLETIONS_PATH
 from .callers import own_page
+from .openapi import answers, takes
 from .state import runtime_of
 from .why_api import read_bounded
 
 router = APIRouter(prefix="/api")
+NDJSON = "application/x-ndjson"
 MAX_BODY_FACTOR = 16
 """A file may be so many times as large as a single request whose prompt is tokenised (`max_tokenize_bytes`)."""
 REPORT_EVERY = 20
@@ -39,7 +41,12 @@ class _Stopped(Exception):
     """Nobody waits for the report any more."""
 
 
-@router.post("/lint", dependencies=[Depends(own_page)])
+@router.post(
+    "/lint",
+    responses=answers(text=NDJSON),
+    openapi_extra=takes({"type": "string"}, "text/plain"),
+    dependencies=[Depends(own_page)],
+)
 async def lint_requests(request: Request) -> Response:
     """Lines `{"stage", "done", "total"}`, then `{"report": ...}`, or `{"error": ...}`. Tokens are the server's own."""
     runtime = runtime_of(request)
@@ -50,7 +57,7 @@ async def lint_requests(request: Request) -> Response:
     if not requests:
         raise BadRequest(f"{NO_REQUESTS}.", hint='One chat request a line, or objects with a "body".')
     return StreamingResponse(
-        _lines(runtime, requests, unreadable), media_type="application/x-ndjson", headers={"cache-control": "no-store"}
+        _lines(runtime, requests, unreadable), media_type=NDJSON, headers={"cache-control": "no-store"}
     )
 
 

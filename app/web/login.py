@@ -7,12 +7,12 @@ from fastapi.templating import Jinja2Templates
 from starlette.responses import RedirectResponse, Response
 
 from ..errors import BadRequest, PrefixScopeError
+from ..page_files import TEMPLATES_DIR
 from .access import SESSION_S, Access
-from .assets import TEMPLATES_DIR
 from .guard import COOKIE, LOGIN_PATH, session_of
 from .origin import ForeignOrigin, is_same_origin
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 MAX_FORM_BYTES = 4096
 _templates = Jinja2Templates(TEMPLATES_DIR)
 

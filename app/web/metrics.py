@@ -7,19 +7,21 @@ from prometheus_client.exposition import choose_encoder
 from starlette.responses import Response
 
 from .answers import json_answer
+from .openapi import REFERENCE, answers
 from .state import runtime_of
 
 router = APIRouter()
+TARGETS = {"type": "array", "items": {"$ref": REFERENCE.format(name="TargetGroup")}}
 
 
-@router.get("/metrics")
+@router.get("/metrics", responses=answers(text="text/plain"))
 async def metrics(request: Request) -> Response:
     """Text or OpenMetrics, as the scraper asks."""
     encode, content_type = choose_encoder(request.headers.get("accept", ""))
     return Response(encode(runtime_of(request).metering.registry), media_type=content_type)
 
 
-@router.get("/api/prometheus-targets")
+@router.get("/api/prometheus-targets", responses=answers(schema=TARGETS))
 async def prometheus_targets(request: Request) -> Response:
     """The watched servers, in the form of Prometheus's HTTP service discovery."""
     places = [urlsplit(server) for server in runtime_of(request).watched]

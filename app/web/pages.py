@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from .. import __version__
 from ..events import PROTOCOL_VERSION
+from ..page_files import TEMPLATES_DIR
 from ..runtime import Runtime
-from .assets import TEMPLATES_DIR, Build
+from .assets import Build
 from .state import runtime_of
 
 router = APIRouter()
@@ -31,7 +32,7 @@ class IndexContext:
     config_json: Markup
 
 
-@router.api_route("/", methods=["GET", "HEAD"])
+@router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
 async def index(request: Request) -> Response:
     """The dashboard."""
     build = await request.app.state.files.build()

@@ -26,8 +26,10 @@ from ..why.ruler import measure
 from ..why.sections import Section, find_sections, section_at
 from ..wire.body_facts import read_body_facts
 from ..wire.tokenize_call import CHAT_PATH, COMPLETIONS_PATH
+from . import shapes
 from .answers import json_answer
 from .callers import own_page
+from .openapi import CHAT_REQUEST, CHAT_REQUESTS, answers, takes
 from .state import runtime_of, watched_server
 
 router = APIRouter(prefix="/api")
@@ -46,13 +48,13 @@ class TooLarge(PrefixScopeError):
     code = "too_large"
 
 
-@router.get("/causes")
+@router.get("/causes", responses=answers(shapes.Causes))
 async def causes() -> Response:
     """The closed list of causes that a verdict may have, and the name of each one's explanation."""
     return json_answer({"causes": [{"code": code, "anchor": f"why-{code.replace('_', '-')}"} for code in CODES]})
 
 
-@router.get("/requests/{request_id}/comparison")
+@router.get("/requests/{request_id}/comparison", responses=answers(shapes.ComparisonAnswer))
 async def comparison(
     request: Request,
     request_id: str,
@@ -131,7 +133,12 @@ async def _section(tokenizer: TokenizerClient, token_ids: tuple[int, ...], share
     return section_at(find_sections(text), len(before.rstrip("\ufffd")))
 
 
-@router.post("/forecast", dependencies=[Depends(own_page)])
+@router.post(
+    "/forecast",
+    responses=answers(shapes.Forecast),
+    openapi_extra=takes(CHAT_REQUEST),
+    dependencies=[Depends(own_page)],
+)
 async def forecast(request: Request, server: str | None = None, completions: bool = False) -> Response:
     """How a chat request would fare if it were sent now; the body is that request. Ends when the caller goes away."""
     runtime = runtime_of(request)
@@ -201,7 +208,12 @@ def _messages(body: bytes) -> list[dict[str, Any]]:
     return [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
 
 
-@router.post("/remedy", dependencies=[Depends(own_page)])
+@router.post(
+    "/remedy",
+    responses=answers(shapes.Breakers),
+    openapi_extra=takes(CHAT_REQUESTS),
+    dependencies=[Depends(own_page)],
+)
 async def remedy_of(request: Request) -> Response:
     """What kept each of the requests `{"requests": [...]}` from sharing with the one before it, and how it could be
     written instead. Nothing is sent to the server."""
@@ -221,7 +233,7 @@ class _Requests(msgspec.Struct):
     requests: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=2, max_length=64)]
 
 
-@router.get("/ttft_fit")
+@router.get("/ttft_fit", responses=answers(shapes.FirstTokenFit))
 async def ttft_fit(request: Request, server: str | None = None) -> Response:
     """First-token times against computed tokens of unqueued requests, and the line through them. `missing` says what a
     line still lacks."""
