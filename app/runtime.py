@@ -13,6 +13,7 @@ from .demo_words import in_demo_words
 from .doctor.live import LiveDoctor
 from .events import Hello, Outgoing, ServerRecord
 from .fits import FitKeeper
+from .fleet_watch import FleetWatch
 from .garbage import collect_when_idle
 from .hub.fanout import Hub
 from .ids import ServerId
@@ -70,6 +71,7 @@ class Runtime:
         """Lists of requests are examined one at a time: each is large, and takes a thread for a long while."""
         self.what_if_turn = asyncio.Lock()
         """As `lint_turn`, for what-if questions."""
+        self.residency = FleetWatch(self.ledger, self.clock)
         self._fits = FitKeeper(self.ledger, self.writer.emit, self.clock)
         self.salt_key = salt_key = secrets.token_bytes(KEY_BYTES)
         emit = in_demo_words(self.writer.emit) if demo else self.writer.emit

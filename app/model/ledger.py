@@ -50,6 +50,7 @@ from .ledger_state import LedgerState
 from .prefix_survey import look_for_shared_prefix
 from .recorded import RecordedPrompt, recorded_prompts
 from .request_ledger import RequestLedger
+from .resident_view import ReplicaView, replica_view
 from .servers import RESTART_SLACK_S
 
 __all__ = ["BlockDetail", "Ledger", "LedgerLimits"]
@@ -151,6 +152,17 @@ class Ledger:
     def recorded_prompts(self) -> tuple[tuple[RecordedPrompt, ...], int]:
         """The prompts of kept requests that were served, oldest first; and how many's isn't known."""
         return recorded_prompts(self._state.requests)
+
+    def replicas(self) -> tuple[tuple[ServerId, Rank], ...]:
+        """Every rank of every server that is known, in the order in which servers were heard of."""
+        return tuple((server.id, rank) for server in self._state.servers.values() for rank in sorted(server.ranks))
+
+    def replica_view(self, server: ServerId, rank: Rank) -> ReplicaView | None:
+        """What one replica holds, copied out; None where it isn't known."""
+        book = self._state.servers.get(server)
+        if book is None or rank not in book.ranks:
+            return None
+        return replica_view(book.ranks[rank], book.models)
 
     def block_columns(self) -> tuple[BlockColumns, ...]:
         """Resident blocks, an entry a server and rank."""

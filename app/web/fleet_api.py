@@ -1,9 +1,10 @@
-"""The HTTP API around a fleet: what the recorded requests would have hit with other pools and other replicas.
+"""The HTTP API around a fleet: which replica holds which prefix, and what other pools and numbers would hit.
 
 No logic: asks the ledger, and lets `fleet` reckon, in a thread where it takes long.
 """
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -23,6 +24,17 @@ router = APIRouter(prefix="/api")
 MAX_REPLAYED_BLOCKS = 50_000
 MAX_POINTS = 32
 MOST_POOL_BLOCKS = 1 << 40
+
+
+@router.get("/residency")
+async def residency(request: Request, rows: Annotated[int, Query(ge=1, le=500)] = 40) -> Response:
+    """Which replica (server and rank) holds how much of which prefix: the weightiest prefixes first.
+
+    A cell is left out where a replica holds nothing. `at_ms` is when the replicas were looked at: a map is kept for a
+    second.
+    """
+    at_ms, found = await runtime_of(request).residency.map()
+    return json_answer(flat(replace(found, rows=found.rows[:rows]), at_ms=at_ms))
 
 
 @router.get("/what_if", responses=answers(shapes.WhatIfAnswer))

@@ -57,3 +57,28 @@ async def test_what_if_agrees_with_the_engine_that_served(board: Dashboard) -> N
     assert six["rules"]["round_robin"]["hit_ratio"] == 0
     assert six["rules"]["best_match"]["hit_ratio"] == one["rules"]["round_robin"]["hit_ratio"]
     assert all(point["hit_ratio"] <= point["bound_ratio"] for point in found["pools"])
+
+
+async def test_the_map_shows_what_several_prompts_share(board: Dashboard, engine: Engine) -> None:
+    model = (await board.http.get("/v1/models")).json()["data"][0]["id"]
+    system = "The residents of this map are blocks, and every one of them has a place. " * 12
+    for number in range(2):
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": f"Place {number}?"}]
+        body = {"model": model, "messages": messages, "max_tokens": 1, "stream": True, "return_token_ids": True}
+        await board.send(body)
+
+    async def mapped() -> dict[str, Any] | None:
+        # The engine has prefixes of others besides, of whose requests this dashboard knows nothing.
+        found: dict[str, Any] = await board.json("/api/residency")
+        found["rows"] = [row for row in found["rows"] if row["requests"] >= 2]
+        return found if found["rows"] else None
+
+    found = await eventually(mapped)
+    (column,), row = found["replicas"], found["rows"][0]
+    assert len((await board.json("/api/residency?rows=1"))["rows"]) == 1
+    assert (column["server"], column["rank"], column["coverage"]) == (engine.url, 0, "complete")
+    assert found["resident_blocks"] == column["copies"] >= column["blocks"] == found["distinct_blocks"]
+    assert row["cells"] == {"GPU": {"0": row["blocks"]}}
+    assert (row["tokens"], row["duplicate_blocks"]) == (row["blocks"] * column["block_size"], 0)
+    block = await board.json(f"/api/blocks/{row['hash']}?server={row['server']}&rank={row['rank']}")
+    assert len(block["requests"]) >= 2
