@@ -5,6 +5,7 @@
 
 const FIRST_DELAY_MS = 400;
 const MAX_DELAY_MS = 10_000;
+const HEARTBEAT = '{"type":"heartbeat"}';
 
 /** The wait before try number `attempt` (from 1): doubling, of which `random` (0 to 1) takes up to half away. */
 export function backoff(attempt, random) {
@@ -47,41 +48,50 @@ export function createPosition() {
 /**
  * Keeps a connection to the live socket beside `base`.
  * position(): {seq, instance} of the last event applied, or null; onMessage(text); onState("connecting" | "live" |
- * "lost"); `silence_ms`: without a message for so long the connection counts as lost.
+ * "lost"); `silence_ms`: without a message for so long the connection counts as lost; `heartbeat_ms`: the page says so
+ * often that it is there, for what stands between and cuts a way on which nothing goes.
  */
-export function connect({ base, position, onMessage, onState, silence_ms = 40_000, win = window }) {
+export function connect({ base, position, onMessage, onState, silence_ms = 60_000, heartbeat_ms = 15_000, win = window }) {
   let socket = null;
   let attempt = 0;
   let watchdog = 0;
+  let beat = 0;
 
   function open() {
     const mine = new win.WebSocket(liveUrl(base, position()));
     socket = mine;
     let ended = false;
+    let heard = win.performance.now();
     const end = () => {
       if (ended) return;
       ended = true;
       win.clearTimeout(watchdog);
+      win.clearInterval(beat);
       mine.close();
       attempt += 1;
       onState("lost");
       win.setTimeout(open, backoff(attempt, Math.random()));
     };
-    const expect = () => {
-      win.clearTimeout(watchdog);
-      watchdog = win.setTimeout(end, silence_ms);
+    // One timer for all messages: a burst of them sets none anew.
+    const watch = () => {
+      const rest = heard + silence_ms - win.performance.now();
+      if (rest > 0) watchdog = win.setTimeout(watch, rest);
+      else end();
     };
-    mine.onopen = expect;
+    mine.onopen = () => {
+      heard = win.performance.now();
+      beat = win.setInterval(() => mine.send(HEARTBEAT), heartbeat_ms);
+    };
     mine.onmessage = (message) => {
       if (ended) return;
-      expect();
+      heard = win.performance.now();
       attempt = 0;
       onState("live");
       onMessage(message.data);
     };
     mine.onclose = end;
     mine.onerror = end;
-    expect();
+    watch();
   }
 
   onState("connecting");

@@ -22,9 +22,12 @@ export function listen({ take, set, getUi }) {
     }
   }
 
+  const heartbeat_ms = 1000 * (readConfig().heartbeat_s ?? 15);
   const link = connect({
     base: document.baseURI,
-    silence_ms: 2500 * (readConfig().heartbeat_s ?? 16),
+    heartbeat_ms,
+    // A server that is slow for three of them is slow, not gone.
+    silence_ms: 4 * heartbeat_ms,
     position: position.get,
     onState(connection) {
       if (getUi().connection !== connection) set({ connection });

@@ -4,6 +4,7 @@
  */
 
 import { getJson } from "./api.js";
+import { createChoice } from "./chosen_server.js";
 import { Effects } from "./effects.js";
 import { createFrame } from "./frame.js";
 import { readPalette } from "./palette.js";
@@ -19,13 +20,24 @@ export function createPage({ onBroken }) {
   const store = createStore();
   const effects = new Effects();
   const redaction = createRedaction();
+  const choice = createChoice();
   const stillMotion = window.matchMedia("(prefers-reduced-motion: reduce)");
   const views = [];
-  let ui = change(initialUi(), { still: stillMotion.matches, redacted: remembered.get("redacted") === "on" });
+  let ui = change(initialUi(), {
+    still: stillMotion.matches,
+    redacted: remembered.get("redacted") === "on",
+    server: remembered.get("server"),
+  });
   let palette = readPalette();
   let shown = store.state;
 
-  const time = createTimeMachine({ store, effects, onChange: (replay) => set({ replay }), invalidate });
+  const time = createTimeMachine({
+    store,
+    effects,
+    onChange: (replay) => set({ replay }),
+    invalidate,
+    choose: (state) => choice.of(state, ui.server),
+  });
   const frame = createFrame({ views, prepare, onError: (error) => console.error(error) });
 
   function invalidate() {
@@ -52,7 +64,7 @@ export function createPage({ onBroken }) {
   const hidesText = () => isRedacted(store.state, ui);
 
   function prepare(now) {
-    let state = store.state;
+    let state = choice.of(store.state, ui.server);
     try {
       state = time.show(now, ui);
     } catch (error) {
@@ -87,6 +99,8 @@ export function createPage({ onBroken }) {
     /** A way of sending after which the page shows what happens now, where what was sent is to be seen. */
     atNow: (send) => (request) => {
       time.replay.live();
+      // Requests go to the first server.
+      if (ui.server !== null) set({ server: null, focus: null, zoom: null });
       return send(request);
     },
     /** Takes up an event that came as `text`. */

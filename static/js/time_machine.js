@@ -5,8 +5,11 @@ import { createReplay } from "./replay.js";
 import { LIMITS, createTimeline, deflate, inflate } from "./timeline.js";
 import { createTrack } from "./track.js";
 
-/** onChange(replay): replay.js' plain data; invalidate(): something came that can be shown now. */
-export function createTimeMachine({ store, effects, onChange, invalidate }) {
+/**
+ * onChange(replay): replay.js' plain data; invalidate(): something came that can be shown now; choose(state): what of a
+ * state is shown, the same object for the same state.
+ */
+export function createTimeMachine({ store, effects, onChange, invalidate, choose = (state) => state }) {
   const timeline = createTimeline({ pack: deflate, unpack: inflate });
   const track = createTrack(LIMITS);
   const replay = createReplay({ timeline, moments: createMoments({ timeline }), onChange, onRead: invalidate });
@@ -30,8 +33,9 @@ export function createTimeMachine({ store, effects, onChange, invalidate }) {
     },
     /** The state to show at `now`, with its effects begun. Throws what the reducer throws. */
     show(now, { still }) {
-      const live = current();
-      const past = replay.stateAt(now);
+      const live = choose(current());
+      const at = replay.stateAt(now);
+      const past = at === null ? null : choose(at);
       if (past !== null) {
         effects.show(past, replay.now.ms, { still, moving: replay.now.playing });
         taken = null;

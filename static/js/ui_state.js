@@ -18,6 +18,8 @@ export function initialUi() {
     mismatch: null,
     /** Raised whenever colours or sizes changed, so that everything is drawn anew. */
     paint: 0,
+    /** The server that is shown where there are several: its id, or null for the first. */
+    server: null,
     /** While the page is printed: what is out of sight is drawn too. */
     printing: false,
     still: false,

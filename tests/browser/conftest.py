@@ -65,7 +65,7 @@ def _served(process: Process, url: str, ready: str, with_signal: signal.Signals 
 
 @pytest.fixture
 def open_page(chromium: Browser) -> Iterator[OpenPage]:
-    """Opens a watched page: open_page(url, width=, height=, dark=, still=, locale=, forced=)."""
+    """Opens a watched page: open_page(url, width=, height=, dark=, still=, locale=, forced=, connected=)."""
     faults: list[str] = []
     contexts = []
 
@@ -97,6 +97,7 @@ def open_page(chromium: Browser) -> Iterator[OpenPage]:
         still: bool = False,
         locale: str = "en-US",
         forced: bool = False,
+        connected: bool = True,
     ) -> Page:
         options: dict[str, Any] = {"color_scheme": "dark" if dark else "light", "locale": locale}
         if forced:
@@ -111,7 +112,8 @@ def open_page(chromium: Browser) -> Iterator[OpenPage]:
         page.set_default_navigation_timeout(60_000)
         watch(page)
         page.goto(url)
-        page.locator("body[data-link=live]").wait_for()
+        if connected:
+            page.locator("body[data-link=live]").wait_for()
         return page
 
     open_.faults = faults  # type: ignore[attr-defined]

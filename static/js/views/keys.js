@@ -23,6 +23,7 @@ export const KEYS = [
   { key: ".", action: "faster" },
   { key: "v", action: "live" },
   { key: "h", action: "redact" },
+  { key: "o", action: "servers" },
   { key: "n", action: "tourNext" },
   { key: "b", action: "tourBack" },
   { key: "0", action: "tourReset" },

@@ -1,5 +1,6 @@
 /** The strip: what server this is, what it can tell, and whether the page hears it. */
 
+import { choicesOf } from "../chosen_server.js";
 import { byId, make, setAttribute, setChildren, setText } from "../dom.js";
 import { hostOf } from "../format.js";
 import { coverageOf } from "../numbers/streams.js";
@@ -72,8 +73,8 @@ export function createStrip({ onTheme, onLanguage }) {
       chip("server", {
         tone: STATE_TONES[known],
         strong: versionWords(server) ?? stateWord,
-        // The embedded engine listens on a port of its own that is nobody's concern.
-        text: server.embedded ? "" : hostOf(server.id),
+        // The embedded engine listens on a port of its own that is nobody's concern; of several the list says it.
+        text: server.embedded || choicesOf(state).length > 1 ? "" : hostOf(server.id),
         title: t("strip.server-title", { id: server.id, state: stateWord }),
       }),
     ];

@@ -1,10 +1,11 @@
 /** "Try it": the form, the streaming answer and the sentence on what happened. */
 
+import { receiverOf } from "../chosen_server.js";
 import { changeEnd, changeStart, isBusy } from "../composer.js";
 import { byId, make, setAttribute, setChildren, setHidden, setStyle, setText } from "../dom.js";
 import { UNKNOWN, duration } from "../format.js";
 import { PRESETS, presetById, textOf } from "../presets.js";
-import { primaryServer, warmth } from "../selectors.js";
+import { warmth } from "../selectors.js";
 import { language, t, verdictWords } from "../words.js";
 
 /** How long the sentence is kept in sight while what stands around it grows, unless whoever looks moves the page. */
@@ -65,7 +66,7 @@ export function createTry({ composer, getState }) {
 
   /** What the form would send now. */
   function draft(state) {
-    const model = primaryServer(state)?.models[0] ?? null;
+    const model = receiverOf(state)?.models[0] ?? null;
     return { model, system: system.value, question: question.value, cold: cold.checked, tools: chosen.tools ?? null, bare: chosen.bare ?? false };
   }
 
@@ -77,7 +78,7 @@ export function createTry({ composer, getState }) {
   const drawOutcome = createOutcome();
   let drawn = [];
   function view(state, ui) {
-    const server = primaryServer(state);
+    const server = receiverOf(state);
     const inputs = [server, state.requests, ui.run, ui.paint];
     if (inputs.every((input, i) => input === drawn[i])) return null;
     drawn = inputs;

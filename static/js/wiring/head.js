@@ -5,7 +5,9 @@ import { createGlossary } from "../views/glossary.js";
 import { createInfo } from "../views/info.js";
 import { createNotices } from "../views/notices.js";
 import { createRedactSwitch } from "../views/redacted.js";
+import { createServerChoice } from "../views/server_choice.js";
 import { createStrip } from "../views/strip.js";
+import { focusOn } from "./focus.js";
 
 /** {views, actions}. forgetText(): lets go of all text that was fetched. */
 export function wireHead({ set, getUi, getState }, { appearance, forgetText }) {
@@ -21,17 +23,24 @@ export function wireHead({ set, getUi, getState }, { appearance, forgetText }) {
     remembered.set("redacted", getUi().redacted ? "on" : "off");
   }
 
+  function choose(server) {
+    set({ server, focus: null, zoom: null });
+    remembered.set("server", server);
+  }
+
   return {
     views: [
       glossary.view,
       createInfo({ onTerm: glossary.open }),
       createRedactSwitch({ onSwitch: switchRedacted }),
+      createServerChoice({ onChoose: choose }),
       createStrip({ onTheme: switchTheme, onLanguage: switchLanguage }),
       createNotices(),
     ],
     actions: {
       glossary: glossary.toggle,
       redact: switchRedacted,
+      servers: focusOn("#server-choice"),
       theme: switchTheme,
       projector: switchProjector,
       language: switchLanguage,

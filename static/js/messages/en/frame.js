@@ -30,6 +30,8 @@ export default {
   "page.language": "Language",
 
   "strip.server": "Server",
+  "strip.choose": "Server that the page shows",
+  "strip.option": "{host} · {state}",
   "strip.keys": "Keys",
   "strip.theme": "Switch between light and dark",
   "strip.live": "live",
@@ -105,6 +107,7 @@ export default {
   "keys.tourReset": "begin the tour anew",
   "keys.theme": "switch between light and dark",
   "keys.projector": "make everything larger, for a projector",
+  "keys.servers": "go to the list of servers",
   "keys.language": "switch the language",
   "keys.arrows": "move within requests, tree and cache; each block shows its card",
   "keys.why": "see why the chosen or newest request hit or missed, token by token",

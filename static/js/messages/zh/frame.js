@@ -29,6 +29,8 @@ export default {
   "page.language": "语言",
 
   "strip.server": "服务器",
+  "strip.choose": "页面显示的服务器",
+  "strip.option": "{host} · {state}",
   "strip.keys": "快捷键",
   "strip.theme": "切换浅色与深色",
   "strip.live": "实时",
@@ -103,6 +105,7 @@ export default {
   "keys.tourReset": "重新开始导览",
   "keys.theme": "切换浅色与深色",
   "keys.projector": "放大全部内容，适合投影",
+  "keys.servers": "转到服务器列表",
   "keys.language": "切换语言",
   "keys.arrows": "在请求、树和缓存图中移动；每个块显示其卡片",
   "keys.why": "逐个 token 查看所选或最新请求命中或未命中的原因",

@@ -15,8 +15,9 @@ export function createNumbersActions({ set, getUi, post, getJson }) {
       }
     },
     /** What can't be asked now is asked again with the next answer; the line that was drawn stays. */
-    async askFit() {
-      const fit = await getJson("api/ttft_fit").catch(() => null);
+    async askFit(server) {
+      const query = server === undefined ? "" : `?${new URLSearchParams({ server })}`;
+      const fit = await getJson(`api/ttft_fit${query}`).catch(() => null);
       if (fit !== null) set({ fit });
     },
     async askDoctor() {

@@ -5,16 +5,20 @@ const LEAST_MS = 5000;
 /** Whether a chart against computed tokens is on the page. Pure. */
 export const showsFit = (ui) => ui.numbers === "ttft" || ui.ttftBy === "computed";
 
+/** ask(server): has it fetched; the server is one's id, or undefined before there is any. */
 export function createFitAsker({ ask }) {
   let askedFor = null;
+  let askedOf = null;
   let askedAt = -Infinity;
   return (state, ui, now) => {
-    if (!showsFit(ui) || state.requests === askedFor) return null;
-    const wait = askedAt + LEAST_MS - now;
+    const [server] = state.serverOrder;
+    if (!showsFit(ui) || (state.requests === askedFor && server === askedOf)) return null;
+    const wait = server === askedOf ? askedAt + LEAST_MS - now : 0;
     if (wait > 0) return wait;
     askedFor = state.requests;
+    askedOf = server;
     askedAt = now;
-    ask();
+    ask(server);
     return null;
   };
 }

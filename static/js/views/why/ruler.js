@@ -3,10 +3,10 @@
  * blocks, and what would be reused.
  */
 
+import { receiverOf } from "../../chosen_server.js";
 import { buildRequest, freshSalt, isBusy } from "../../composer.js";
 import { byId, make, setAttribute, setChildren, setHidden, setStyle, setText } from "../../dom.js";
 import { duration } from "../../format.js";
-import { primaryServer } from "../../selectors.js";
 import { MAX_CHARS, bodyKey, markedText, messageSpans, rankOf, runsOf } from "../../why/forecast.js";
 import { t } from "../../words.js";
 
@@ -97,7 +97,7 @@ export function createRuler({ asker, draft, onTouch }) {
   function quiet(state, { long, phase, error }) {
     if (long) return t("forecast.too-long", { n: MAX_CHARS });
     if (phase === "failed") return error;
-    return primaryServer(state)?.models.length ? t("forecast.asking") : t("try.no-model");
+    return receiverOf(state)?.models.length ? t("forecast.asking") : t("try.no-model");
   }
 
   function drawMirror(parts) {
