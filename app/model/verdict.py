@@ -1,24 +1,27 @@
 """Words a cause in every language that the page speaks. Only picks the words; `causes` finds the cause.
 
-The wording itself stands in `words_en` and `words_zh`, and nowhere else. Imports only `events` and its own package.
+Which sentences say it stands in `sentences`, their wording in `words_en` and `words_zh`. Imports only
+`events` and its own package.
 """
 
 from ..events import Basis, Verdict
-from . import words_en, words_zh
-from .words import Params, Remarks, Words
+from .language import Language, Teller
+from .sentences import WORDS
+from .words import Params, Words
+from .words_en import ENGLISH
+from .words_zh import CHINESE
 
 __all__ = ["CODES", "Params", "word"]
 
-CODES = words_en.WORDS
-"""Every code, and what words it in English."""
+CODES = tuple(WORDS)
+"""Every code."""
 _NOT_INFERRED = ("failed", "lookup_skipped", "cache_off")
 _KNOWN_BASES: tuple[Basis, ...] = ("engine", "counter", "usage", "clock", "inferred", "modelled")
 
 
 def word(code: str, params: Params, others: tuple[str, ...] = ()) -> Verdict:
     """The verdict for a code of `CODES`, with the codes that hold as well. Raises KeyError for an unknown code."""
-    text, detail = _worded(code, params, words_en.WORDS[code](params), words_en.REMARKS, " ")
-    chinese = _worded(code, params, words_zh.WORDS[code](params), words_zh.REMARKS, "")
+    text, detail = _worded(code, params, ENGLISH)
     loss = params.get("loss")
     explained = loss if isinstance(loss, str) else code
     return Verdict(
@@ -26,23 +29,21 @@ def word(code: str, params: Params, others: tuple[str, ...] = ()) -> Verdict:
         text,
         detail,
         params,
-        translations={"zh": chinese},
+        translations={"zh": _worded(code, params, CHINESE)},
         others=others,
         basis=_basis(code, params),
         anchor=f"why-{explained.replace('_', '-')}",
     )
 
 
-def _worded(code: str, params: Params, words: Words, remarks: Remarks, space: str) -> Words:
-    text, detail = words
+def _worded(code: str, params: Params, language: Language) -> Words:
+    tell = Teller(language, params)
+    text, detail = WORDS[code](tell)
     if code in _NOT_INFERRED:
         return text, detail
-    said = [detail] if detail else []
-    if params.get("cached_basis") == "inferred":
-        said.append(remarks.inferred)
-    if params.get("by_router") and code != "unknown":
-        said.append(remarks.by_router)
-    return text, space.join(said) or None
+    inferred = tell.say("inferred") if params.get("cached_basis") == "inferred" else None
+    by_router = tell.say("by_router") if tell.has("by_router") and code != "unknown" else None
+    return text, tell.join(detail, inferred, by_router)
 
 
 def _basis(code: str, params: Params) -> Basis | None:

@@ -1,18 +1,9 @@
-"""What both languages of the verdicts share: how a cause's numbers are read. Imports nothing of the project."""
-
-from typing import NamedTuple
+"""A cause's numbers and names, and how they are read. Imports nothing of the project."""
 
 Params = dict[str, int | float | str | None]
 """The numbers and names of a cause. Any may be missing or None: unknown."""
 Words = tuple[str, str | None]
 """A sentence, and a smaller one: why, or what to do."""
-
-
-class Remarks(NamedTuple):
-    """What is said beside any cause: that its figures are `inferred`, or a router's."""
-
-    inferred: str
-    by_router: str
 
 
 def whole(params: Params, name: str) -> int | None:

@@ -1,12 +1,17 @@
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from string import Formatter
 
 import pytest
 
 from app import model
-from app.model import words_en, words_zh
+from app.model.language import Teller
+from app.model.sentences import LOSSES, MISSING, OUTCOMES, WORDS
 from app.model.verdict import CODES, Params, word
+from app.model.words_en import ENGLISH
+from app.model.words_zh import CHINESE
 
 FIGURES: Params = {
     "prompt_tokens": 400, "cached_tokens": 384, "computed_tokens": 16, "block_size": 32, "cached_basis": "usage",
@@ -121,15 +126,22 @@ def each_set_of_params() -> Iterator[Params]:
     for name in EVERYTHING:
         yield EVERYTHING | {name: None}
         yield {name: EVERYTHING[name]}
-    for loss in words_en.LOSSES:
+    for loss in LOSSES:
         yield EVERYTHING | {"loss": loss}
         yield {"loss": loss}
     for reason in ("seemed_resident", "no_events", "sequences", "mismatch", "no_tokens", "reset", "restarted"):
         yield EVERYTHING | {"reason": reason}
     for reason in ("queue", "busy", "tiny"):
         yield EVERYTHING | {"not_faster": reason}
-    for missing in words_en.MISSING:
+    for missing in MISSING:
         yield {"missing": missing}
+    for outcome in OUTCOMES:
+        yield {"outcome": outcome}
+    yield {"outcome": "client_gone", "closed_after_ms": 12.5}
+    for seconds in (0.4, 300):
+        yield EVERYTHING | {"seconds": seconds}
+    for ttft_ms in (34.4, 80.0):
+        yield figures(ttft_ms=ttft_ms)
     yield EVERYTHING | {"ends": 1, "cached_basis": "inferred"}
 
 
@@ -163,10 +175,35 @@ def numbers(text: str) -> list[str]:
     return sorted(number.strip(".") for number in digits.split() if number.strip("."))
 
 
-def test_both_languages_have_the_same_codes() -> None:
-    assert set(words_zh.WORDS) == set(words_en.WORDS)
-    assert set(words_zh.LOSSES) == set(words_en.LOSSES)
-    assert set(words_zh.MISSING) == set(words_en.MISSING)
+def test_both_languages_have_the_same_sentences_of_the_same_numbers() -> None:
+    assert set(CHINESE.sentences) == set(ENGLISH.sentences)
+    for key, template in ENGLISH.sentences.items():
+        assert names_in(CHINESE.sentences[key]) == names_in(template), key
+
+
+def names_in(template: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+
+
+class Watched(dict[str, str]):
+    """Sentences that remember which of them were asked for."""
+
+    def __init__(self, sentences: Mapping[str, str]) -> None:
+        super().__init__(sentences)
+        self.asked: set[str] = set()
+
+    def __getitem__(self, key: str) -> str:
+        self.asked.add(key)
+        return super().__getitem__(key)
+
+
+def test_every_sentence_is_said_of_some_cause() -> None:
+    watched = Watched(ENGLISH.sentences)
+    language = replace(ENGLISH, sentences=watched)
+    for words in WORDS.values():
+        for params in each_set_of_params():
+            words(Teller(language, params))
+    assert set(watched) - watched.asked == {"inferred", "by_router"}
 
 
 def test_the_explanation_is_that_of_the_loss_where_only_a_part_missed() -> None:
