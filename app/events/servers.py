@@ -74,7 +74,8 @@ class ServerRecord:
     notices: counter_contradicts_latency (params hit_tokens, query_tokens, cold_ttft_ms, warm_ttft_ms, ttft_ratio),
         clear_storm (clears, seconds, cached_tokens), prefix_below_block (shared_tokens, block_size),
         no_shared_prefix (block_size), tries_counted (query_tokens, prompt_tokens), exporters_alternate,
-        connector_silent (external_hit_tokens), unit_is_no_block (scheduler_unit, block_size).
+        connector_silent (external_hit_tokens), unit_is_no_block (scheduler_unit, block_size), adapter_reloaded
+        (adapter, at, at_ms).
     """
 
     id: ServerId

@@ -19,6 +19,7 @@ from ..events import (
 )
 from ..ids import Rank, RequestId, ServerId
 from ..observations import (
+    AdapterLoaded,
     CacheReset,
     KvBatch,
     KvDuplicate,
@@ -76,6 +77,7 @@ class Ledger:
             CacheReset: self._kv.told_to_empty,
             KvRestarted: self._kv.restarted,
             ServerProbed: self._probed,
+            AdapterLoaded: self._adapter_loaded,
             MetricsSampled: self._metrics,
             MetricsFailed: self._metrics_failed,
             Malformed: self._malformed,
@@ -196,6 +198,11 @@ class Ledger:
             server.rates.interrupted()
         server.probed(probe)
         self._state.show_server(server, probe.at_s, counters=False)
+
+    def _adapter_loaded(self, loaded: AdapterLoaded) -> None:
+        server = self._state.server(loaded.server)
+        server.adapters.loaded(loaded.name, loaded.at_s)
+        self._state.show_server(server, loaded.at_s, counters=False)
 
     def _metrics(self, sampled: MetricsSampled) -> None:
         state = self._state

@@ -5,6 +5,7 @@ from dataclasses import replace
 from ..events import CacheGroup, MetricsPoint, RateReading, ReadingsDifference, ServerRecord
 from ..ids import Rank, RequestId, ServerId, SessionId
 from ..observations import MetricsFailed, MetricsSampled, ServerProbed
+from .adapters import AdapterBook
 from .block_cache import GPU
 from .details import LedgerLimits
 from .differences import Circumstances
@@ -36,6 +37,7 @@ class ServerBook:
         self.ttft = TtftBook()
         self.metrics = MetricsBook(limits.max_metrics_points)
         self.signs = ServerSigns()
+        self.adapters = AdapterBook()
         self.sessions: dict[SessionId, Request] = {}
         self.skipping: dict[RequestId, Request] = {}
         """Running requests that don't look their prompt up."""
@@ -167,8 +169,16 @@ class ServerBook:
             ranks_expected=None if expected is None else len(expected),
             ranks_heard=sum(stream.state == "connected" and stream.batches > 0 for stream in streams),
             not_exported=self.metrics.not_exported,
-            notices=find_notices(self.signs, self._notice_facts()),
+            notices=(
+                *find_notices(self.signs, self._notice_facts()),
+                *self.adapters.notices(self._emptied_s(), self._wall_offset_ms),
+            ),
         )
+
+    def _emptied_s(self) -> float:
+        """When the cache of every rank had last been emptied, or begun anew."""
+        streams = [book.stream for book in self.ranks.values()]
+        return min((max(stream.cleared_s, stream.restarted_s or -1e9) for stream in streams), default=-1e9)
 
     def _shared_blocks(self) -> int | None:
         tables = [book.cache.walked for book in self.ranks.values() if book.stream.coverage != "none"]
@@ -194,6 +204,11 @@ class ServerBook:
     def probed(self, probe: ServerProbed) -> None:
         """Takes in what the server says of itself. A None doesn't unlearn."""
         record = self._record
+        if probe.state == "down":
+            self.adapters.restarted()
+        elif probe.models:
+            roots = probe.adapter_roots or (None,) * len(probe.adapters)
+            self.adapters.listed(tuple(zip(probe.adapters, roots, strict=True)), probe.at_s)
         self._record = replace(
             record,
             state=probe.state,

@@ -36,16 +36,17 @@ from .requests import (
     RequestUsage,
 )
 from .scenario import ScenarioStepped
-from .servers import EngineSample, Malformed, MetricsFailed, MetricsSampled, ServerProbed, TtftFitted
+from .servers import AdapterLoaded, EngineSample, Malformed, MetricsFailed, MetricsSampled, ServerProbed, TtftFitted
 
 Observation = (
-    KvBatch | KvStreamState | KvDuplicate | KvGap | KvRestarted | KvRanks | CacheReset | ServerProbed | MetricsSampled
-    | MetricsFailed | Malformed | RequestStarted | RequestHead | RequestFirstToken | RequestPromptTokens
+    KvBatch | KvStreamState | KvDuplicate | KvGap | KvRestarted | KvRanks | CacheReset | ServerProbed | AdapterLoaded
+    | MetricsSampled | MetricsFailed | Malformed | RequestStarted | RequestHead | RequestFirstToken | RequestPromptTokens
     | RequestOutputTokens | RequestUsage | RequestEngineTimes | RequestEnded | ScenarioStepped | TtftFitted
 )  # fmt: skip
 
 __all__ = [
     "GAP_EDGES_MS",
+    "AdapterLoaded",
     "AllBlocksCleared",
     "BlockRemoved",
     "BlockStored",

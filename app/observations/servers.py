@@ -24,6 +24,17 @@ class ServerProbed:
     """The embedded engine's timing profile."""
     adapters: tuple[str, ...] = ()
     """Those of `models` that are LoRA adapters of another."""
+    adapter_roots: tuple[str | None, ...] = ()
+    """Where the weights of each are from; None where the server doesn't say."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterLoaded:
+    """The server was told through the dashboard to load an adapter, and did."""
+
+    server: ServerId
+    name: str
+    at_s: float
 
 
 @dataclass(frozen=True, slots=True)

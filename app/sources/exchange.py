@@ -127,6 +127,7 @@ class Exchange:
 
     def _answer_head(self, response: UpstreamResponse) -> None:
         self.status = response.status
+        self._request.answered(response.status)
         head = ResponseHead(response.status, response.headers)
         self.headers, self.streamed = head.headers, head.streamed
         self.takes_comments = head.streamed and not head.encoding and not head.sized

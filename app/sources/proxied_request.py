@@ -7,8 +7,9 @@ from typing import Any
 
 from ..events import ServerRecord
 from ..ids import RequestId, ServerId, SessionId
-from ..observations import Malformed, RequestPromptTokens, RequestStarted
+from ..observations import AdapterLoaded, Malformed, RequestPromptTokens, RequestStarted
 from ..settings import Settings
+from ..wire.adapter_loads import LOAD_ADAPTER, adapter_named_in
 from ..wire.body_facts import NO_FACTS, BodyFacts
 from ..wire.request_reading import read_request
 from ..wire.splice import TOKEN_IDS_FIELD, spliced
@@ -133,6 +134,13 @@ class ProxiedRequest:
             parts.emit(RequestPromptTokens(self.id, token_ids, "request", at_s, self._packed_prompt))
         elif not facts.wants_token_ids and TOKEN_IDS_FIELD not in self.added:
             self.ask_for_tokens()
+
+    def answered(self, status: int) -> None:
+        """The server's status. An adapter that was loaded, perhaps under a name in use, changes what its blocks are."""
+        if self.call.path == LOAD_ADAPTER and status // 100 == 2 and isinstance(self._body, bytes):
+            name = adapter_named_in(self._body)
+            if name is not None:
+                self._parts.emit(AdapterLoaded(self._parts.server, name, self._parts.clock.monotonic()))
 
     def ask_for_tokens(self) -> None:
         """Has the prompt tokenised by the server, where it is one prompt of a kind that `/tokenize` understands."""

@@ -121,6 +121,11 @@ class ServerProbe:
     def _up(self, number: str | None, facts: dict[str, Any], listed: list[dict[str, Any]]) -> ServerProbed:
         ours = facts.get("prefixscope")
         ours = ours if isinstance(ours, dict) else {}
+        adapters = [
+            (name, _text(model.get("root")))
+            for model in listed
+            if model.get("parent") and (name := _text(model.get("id"))) is not None
+        ]
         lengths = [model["max_model_len"] for model in listed if type(model.get("max_model_len")) is int]
         return ServerProbed(
             self._server,
@@ -129,7 +134,8 @@ class ServerProbe:
             self._clock.monotonic(),
             version=number,
             models=tuple(name for model in listed if (name := _text(model.get("id"))) is not None),
-            adapters=tuple(name for model in listed if model.get("parent") and (name := _text(model.get("id")))),
+            adapters=tuple(name for name, _ in adapters),
+            adapter_roots=tuple(root for _, root in adapters),
             max_model_len=lengths[0] if lengths else None,
             embedded=ours.get("embedded_engine") is True,
             profile=_text(ours.get("profile")),

@@ -8,7 +8,7 @@ from typing import Any
 import openai
 import pytest
 
-from app.observations import RequestEnded, RequestPromptTokens, RequestStarted
+from app.observations import AdapterLoaded, RequestEnded, RequestPromptTokens, RequestStarted
 from app.wire.salt import salt_digest
 
 from .proxy_rig import (
@@ -297,7 +297,6 @@ async def test_interim_responses_are_left_out() -> None:
 
 @on_both_loops
 async def test_a_body_that_stops_coming_gives_its_place_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.web.proxy.BODY_IDLE_S", 0.05)
     async with rig(whole) as r:
         client = await Client.to(r.url)
         client.writer.write(b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf")
@@ -566,3 +565,17 @@ async def test_the_openai_client_streams_and_reads_errors() -> None:
 
 def test_heads_are_read_as_bytes() -> None:
     assert pairs(b"HTTP/1.1 200 OK\r\nA: 1\r\nB: \xe9\r\n\r\n") == [(b"a", b"1"), (b"b", b"\xe9")]
+
+
+@pytest.mark.parametrize(("status", "told"), [(b"200 OK", 1), (b"400 Bad Request", 0)])
+async def test_an_adapter_that_is_loaded_through_the_proxy_is_told(status: bytes, told: int) -> None:
+    async def script(asked: Asked) -> None:
+        await asked.send(b"HTTP/1.1 " + status + b"\r\nContent-Length: 2\r\n\r\nok")
+
+    async with rig(script, extra_paths="/v1/load_lora_adapter") as r:
+        client = await Client.to(r.url)
+        for body in (b'{"lora_name": "a", "lora_path": "/a", "load_inplace": true}', b'{"lora_name": 1}', b"[]", b"{"):
+            await client.ask(body, b"/v1/load_lora_adapter")
+            await client.answer()
+        client.close()
+        assert [(loaded.server, loaded.name) for loaded in r.all(AdapterLoaded)] == [(r.server.url, "a")] * told

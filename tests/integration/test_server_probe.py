@@ -92,10 +92,11 @@ async def test_one_answer_that_is_different(path: str, answer: Answer, state: st
 async def test_adapters_are_told_from_their_base() -> None:
     server = vllm()
     parents = (("base", None), ("sql-lora", "base"))
-    cards = [{"id": name, "owned_by": "vllm", "parent": parent} for name, parent in parents]
+    cards = [{"id": name, "owned_by": "vllm", "parent": parent, "root": f"/{name}"} for name, parent in parents]
     server.json("/v1/models", {"data": cards})
     probed = await first(server)
     assert (probed.models, probed.adapters) == (("base", "sql-lora"), ("sql-lora",))
+    assert probed.adapter_roots == ("/sql-lora",)
 
 
 async def test_another_program() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from app.events import BlocksCleared
 from app.ids import RequestId
-from app.observations import KvEvent, WireForm
-from tests.scenarios.tables import SERVER, Scene, removed, stored
+from app.observations import AdapterLoaded, KvEvent, ServerProbed, WireForm
+from tests.scenarios.tables import CLEARED, SERVER, Scene, removed, stored
 from tests.scenarios.wire import FORMS
 
 ONE = (0, 1, 2, 3, 4)
@@ -208,3 +208,71 @@ def test_what_sharing_saves_in_blocks_bytes_and_tokens() -> None:
         scene.end(f"r-{number}", 1489, cached=1488)
     server = scene.server
     assert (server.shared_blocks, server.saved_tokens) == (186, 3 * 1488)
+
+
+def listed(scene: Scene, *adapters: tuple[str, str | None], state: str = "up") -> None:
+    """The server lists its model and these adapters, each with where its weights are from."""
+    scene.now += 1
+    names = tuple(name for name, _ in adapters)
+    roots = tuple(root for _, root in adapters)
+    scene.apply(
+        ServerProbed(
+            SERVER, state, None, scene.now, models=("m", *names) if state == "up" else (), adapters=names,  # type: ignore[arg-type]
+            adapter_roots=roots,
+        )
+    )  # fmt: skip
+
+
+def warm_adapter(*adapters: tuple[str, str | None]) -> Scene:
+    """The adapter `a` is listed, and has a block in the cache."""
+    scene = Scene()
+    listed(scene, *(adapters or (("a", "/old"),)))
+    scene.kv(stored(1, lora="a"))
+    assert "adapter_reloaded" not in scene.notices()
+    return scene
+
+
+def test_an_adapter_loaded_again_keeps_its_hits_and_gets_a_notice() -> None:
+    scene = warm_adapter()
+    scene.now += 1
+    scene.apply(AdapterLoaded(SERVER, "a", scene.now))
+    scene.send("r", ONE, lora="a")
+    record = scene.end("r", len(ONE), cached=4)
+    assert (record.predicted_cached_tokens, record.cached_tokens) == (4, 4)
+    assert scene.notices()["adapter_reloaded"] == {"adapter": "a", "at": "00:00:03 UTC", "at_ms": pytest.approx(3010)}
+    (notice,) = scene.server.notices
+    assert "Adapter a was loaded again" in notice.text and "old weights" in notice.text
+
+
+@pytest.mark.parametrize(
+    "lists", [[("a", "/new")], [(), ("a", "/old")], [("b", "/b"), ("a", "/old")]], ids=["other root", "gone", "other"]
+)
+def test_an_adapter_loaded_again_beside_the_dashboard_is_seen_where_it_is_listed(lists: list[tuple[str, str]]) -> None:
+    scene = warm_adapter()
+    for each in lists:
+        listed(scene, *([each] if each else []))
+    assert scene.notices()["adapter_reloaded"]["adapter"] == "a"
+    scene.kv(CLEARED)
+    assert "adapter_reloaded" not in scene.notices()
+
+
+@pytest.mark.parametrize("root", ["/old", None])
+def test_a_first_load_a_listing_that_stays_and_a_restart_are_no_reload(root: str | None) -> None:
+    scene = warm_adapter(("a", root))
+    listed(scene, ("a", root))
+    listed(scene, ("a", root), ("b", "/b"))
+    scene.apply(AdapterLoaded(SERVER, "c", scene.now))
+    listed(scene, ("a", root), ("b", "/b"), ("c", "/c"))
+    assert "adapter_reloaded" not in scene.notices()
+    listed(scene, state="down")
+    listed(scene, ("a", "/elsewhere"))
+    assert "adapter_reloaded" not in scene.notices()
+
+
+def test_many_adapters_loaded_again_and_again_take_a_bounded_place() -> None:
+    scene = warm_adapter()
+    for number in range(100):
+        for _ in range(2):
+            scene.now += 0.1
+            scene.apply(AdapterLoaded(SERVER, f"a{number}", scene.now))
+    assert [notice.params["adapter"] for notice in scene.server.notices] == [f"a{number}" for number in range(92, 100)]

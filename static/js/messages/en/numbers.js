@@ -27,6 +27,7 @@ export default {
   "notices.found.tries_counted": "The counters count each try",
   "notices.found.exporters_alternate": "Several exporters answer in turn",
   "notices.found.connector_silent": "A KV connector gives tokens, but no events",
+  "notices.found.adapter_reloaded": "An adapter was loaded again under its name",
   "notices.found.unit_is_no_block": "The scheduler's unit isn't the block",
   "notices.found-text.counter_contradicts_latency":
     "The counters say that nothing hit, but a repeated prompt had its first token {ttft_ratio} times sooner: their 0 is not to be relied on.",
@@ -40,6 +41,8 @@ export default {
   "notices.found-text.exporters_alternate":
     "Counters jump back and forth. Intervals are skipped; set PROMETHEUS_MULTIPROC_DIR for the API servers, or scrape one of them.",
   "notices.found-text.connector_silent": "{external_hit_tokens} tokens came from it; tiers other than the GPU can't be shown.",
+  "notices.found-text.adapter_reloaded":
+    "Adapter {adapter} was loaded again at {at}: hits may be on its old weights, since its blocks are kept under its name. Empty the prefix cache to be sure.",
   "notices.found-text.unit_is_no_block":
     "The configuration names a unit of {scheduler_unit} tokens, events blocks of {block_size}: blocks are counted as events have them.",
 

@@ -26,6 +26,7 @@ export default {
   "notices.found.tries_counted": "计数器对每次尝试都计数",
   "notices.found.exporters_alternate": "多个导出进程轮流应答",
   "notices.found.connector_silent": "KV 连接器提供了 token，但没有事件",
+  "notices.found.adapter_reloaded": "适配器以同一名称重新加载",
   "notices.found.unit_is_no_block": "调度单位不是块",
   "notices.found-text.counter_contradicts_latency": "计数器说没有命中，但重复的提示词首 token 快了 {ttft_ratio} 倍：这个 0 不可信。",
   "notices.found-text.clear_storm": "最近 {seconds} 秒内 {clears} 次，但紧接着就有 {cached_tokens} 个 token 命中缓存：块画面不可信。",
@@ -34,6 +35,7 @@ export default {
   "notices.found-text.tries_counted": "每次尝试都会再计一次查找（{prompt_tokens} 个 token 计成 {query_tokens} 个）：节省量取自 usage。",
   "notices.found-text.exporters_alternate": "计数器来回跳动。这些区间已跳过；请为各 API 进程设置 PROMETHEUS_MULTIPROC_DIR，或只抓取其中一个。",
   "notices.found-text.connector_silent": "其中 {external_hit_tokens} 个 token 来自它；无法显示 GPU 之外的层级。",
+  "notices.found-text.adapter_reloaded": "适配器 {adapter} 于 {at} 重新加载：它的块以名称为键，命中可能来自旧权重。要确保无误，请清空前缀缓存。",
   "notices.found-text.unit_is_no_block": "配置中的单位是 {scheduler_unit} 个 token，事件中的块是 {block_size} 个：块数以事件为准。",
 
   "numbers.title": "数字",
