@@ -24,6 +24,7 @@ from .requests import (
     RequestRecord,
     RequestStartedEvent,
     RequestSummary,
+    Routing,
     TokenGaps,
 )
 from .scenario import ScenarioAdvanced, ScenarioState
@@ -70,6 +71,7 @@ __all__ = [
     "RequestRecord",
     "RequestStartedEvent",
     "RequestSummary",
+    "Routing",
     "ScenarioAdvanced",
     "ScenarioState",
     "ServerChanged",

@@ -41,6 +41,41 @@ class TokenGaps:
 
 
 @dataclass(frozen=True, slots=True)
+class Routing:
+    """A prompt against the replicas that could have served it, in whole blocks, as of the send.
+
+    replicas: ranks of servers whose events tell what they hold.
+    reusable_tokens: at most this many could be reused anywhere: reusable_blocks, in tokens.
+    ceiling_tokens: were in some replica's cache at some time: what could be reused if nothing were ever evicted.
+    best_tokens: were in the cache of the replica that held most.
+    best_server: where that was; null where events don't tell, although the request reused so much.
+    best_rank: the rank there.
+    chosen_tokens: were in the cache of the replica that served it; null where that isn't known.
+    delivered_tokens: were reused, as cached_tokens says.
+    workload_lost_tokens: reusable, but nothing like it was ever there.
+    eviction_lost_tokens: were there once, and are on no replica any more.
+    placement_lost_tokens: another replica had them; null where it isn't known which one served the request.
+    staleness_lost_tokens: the replica that served it should have had them by its events, which run behind; null as
+        above.
+    complete: no history of any of these replicas is missing.
+    """
+
+    replicas: int
+    reusable_tokens: int
+    ceiling_tokens: int
+    best_tokens: int
+    best_server: ServerId | None
+    best_rank: Rank | None
+    chosen_tokens: int | None
+    delivered_tokens: int
+    workload_lost_tokens: int
+    eviction_lost_tokens: int
+    placement_lost_tokens: int | None
+    staleness_lost_tokens: int | None
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RequestRecord:
     """One proxied request. Flat; null where unknown.
 
@@ -89,6 +124,8 @@ class RequestRecord:
     reference_id: the request to compare this one's first-token time with: cold, and of about the same length.
     reference_ttft_ms: that request's ttft_ms.
     verdict: one sentence; null until there is enough to say.
+    routing: what the choice of a replica cost it; null where fewer than two could have served it, and where too little
+        is known.
     basis: by field, where its figure comes from.
     """
 
@@ -133,6 +170,7 @@ class RequestRecord:
     reference_id: RequestId | None = None
     reference_ttft_ms: float | None = None
     verdict: Verdict | None = None
+    routing: Routing | None = None
     basis: dict[str, Basis] = field(default_factory=dict)
 
 

@@ -28,12 +28,13 @@ from .block_keys import TOKEN_BYTES, hash_texts, pack_tokens
 from .causes import find_cause
 from .copy_settling import settle_copies
 from .forecasts import forecast
-from .joining import LATE_S
 from .ledger_state import LedgerState
 from .outcomes import count, count_forecast, owe
+from .owners import LATE_S
 from .rank_book import RankBook
 from .request_records import block_table
 from .requests import IllegalStep, Request, Step
+from .routing import find_routing, positions
 from .servers import ServerBook
 from .verdict import word
 
@@ -61,7 +62,9 @@ class RequestLedger:
             self.illegal_steps += 1
             return
         self._forget(forgotten)
-        state.joiner.sent(request, state.server_of(request))
+        server = state.server_of(request)
+        state.joiner.sent(request, server)
+        request.elsewhere = positions(state.servers.values(), server)
         state.emit(RequestStartedEvent(state.record(request)), sent.at_s, sent.server)
 
     def head(self, head: RequestHead) -> None:
@@ -204,6 +207,7 @@ class RequestLedger:
         while self._late and self._late[0][0] <= at_s - LATE_S:
             _, request = self._late.popleft()
             self._state.joiner.stop_waiting(request, self._state.server_of(request))
+            request.elsewhere = {}
         self._forget(self._state.requests.shrink())
 
     # --- inside ---
@@ -254,6 +258,7 @@ class RequestLedger:
     def _conclude(self, request: Request, server: ServerBook, at_s: float) -> None:
         cause = find_cause(request, server, self._state.requests, self._state.servers.values())
         request.verdict = word(cause.code, cause.params, cause.others)
+        request.routing = find_routing(request, server, self._state.servers.values()) or request.routing
 
     def _conclude_late(self, request: Request, server: ServerBook, at_s: float) -> None:
         """What its forecast needs came after its end: its prompt, or which rank served it. It is still as of the send,

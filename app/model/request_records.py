@@ -44,6 +44,7 @@ def request_record(request: Request, wall_offset_ms: float, embedded: bool, *, r
         reference_id=request.reference_id,
         reference_ttft_ms=request.reference_ttft_ms,
         verdict=request.verdict,
+        routing=request.routing,
         basis=_basis(request, cached, times, embedded),
         **times,
     )
@@ -64,6 +65,8 @@ def _basis(
         basis["predicted_cached_tokens"] = "inferred"
     if request.usage_completion is not None:
         basis["completion_tokens"] = "usage"
+    if request.routing is not None:
+        basis["routing"] = "inferred"
     return basis
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..errors import PrefixScopeError
-from ..events import Basis, BlockTable, Verdict
-from ..ids import BlockHash, Rank, RequestId
+from ..events import Basis, BlockTable, Routing, Verdict
+from ..ids import BlockHash, Rank, RequestId, ServerId
 from ..observations import ExtraKeys, RequestEnded, RequestEngineTimes, RequestStarted
 from .block_keys import TOKEN_BYTES
 from .prefix_match import PromptKeys, cacheable_tokens
@@ -54,6 +54,8 @@ class Request:
     state: State = "started"
     as_of: dict[Rank, int] = field(default_factory=dict)
     """Per rank: the number of the last event that the server had made when this request reached it."""
+    elsewhere: dict[tuple[ServerId, Rank], int] = field(default_factory=dict)
+    """Per rank of every other server: the number of the last event known when this request was sent."""
     rank: Rank | None = None
     rank_sure: bool = False
     """The rank was read from its own blocks, not only taken because there was no other."""
@@ -103,6 +105,7 @@ class Request:
     shown: BlockTable | None = None
     shown_s: float = 0.0
     verdict: Verdict | None = None
+    routing: Routing | None = None
     reference_ttft_ms: float | None = None
     reference_id: RequestId | None = None
 

@@ -33,9 +33,16 @@ FINISHED = e.RequestRecord(
     ttft_parts=e.FirstTokenParts(front_ms=2.1, queue_ms=0.03, prefill_ms=31.1, rest_ms=0.97), upload_ms=0.2,
     token_gaps=e.TokenGaps(GAP_EDGES_MS, (0, 0, 0, 0, 6, 1, *(0,) * 10)), proxy_ms=0.3, head_ms=2.1, client_wait_ms=0.0,
     reference_id=RequestId("r-7"), reference_ttft_ms=73.4, verdict=VERDICT,
+    routing=e.Routing(
+        replicas=2, reusable_tokens=160, ceiling_tokens=160, best_tokens=160,
+        best_server=ServerId("http://127.0.0.1:8001"), best_rank=Rank(0), chosen_tokens=128, delivered_tokens=128,
+        workload_lost_tokens=0, eviction_lost_tokens=0, placement_lost_tokens=32, staleness_lost_tokens=0,
+        complete=True,
+    ),
     basis={"prompt_tokens": "usage", "cached_tokens": "usage", "predicted_cached_tokens": "inferred",
-           "completion_tokens": "usage", "ttft_ms": "clock", "engine_ttft_ms": "engine", "queue_ms": "engine",
-           "upload_ms": "clock", "proxy_ms": "clock", "head_ms": "clock", "client_wait_ms": "clock", "e2e_ms": "clock"},
+           "routing": "inferred", "completion_tokens": "usage", "ttft_ms": "clock", "engine_ttft_ms": "engine",
+           "queue_ms": "engine", "upload_ms": "clock", "proxy_ms": "clock", "head_ms": "clock",
+           "client_wait_ms": "clock", "e2e_ms": "clock"},
 )  # fmt: skip
 FAILED = e.RequestRecord(
     id=RequestId("r-9"), server=SERVER, rank=None, model="no-such-model", at_ms=AT_MS, origin="client",
