@@ -5,10 +5,14 @@ Imports only `ids`, `events` and its own package.
 """
 
 from collections.abc import Iterable
+from functools import partial
+from itertools import takewhile
+from operator import is_not
 from typing import NamedTuple
 
 from ..events import Routing
-from ..ids import Rank, ServerId
+from ..ids import BlockHash, Rank, ServerId
+from .block_slots import ROOT
 from .prefix_match import cacheable_tokens, known_path, resident_prefix
 from .rank_book import RankBook
 from .references import rank_book
@@ -16,6 +20,9 @@ from .requests import Request
 from .servers import ServerBook
 
 Positions = dict[tuple[ServerId, Rank], int]
+
+
+_is_there = partial(is_not, None)
 
 
 class _Held(NamedTuple):
@@ -46,14 +53,21 @@ def find_routing(request: Request, server: ServerBook, servers: Iterable[ServerB
     books = [book for book in _candidates(request, server, servers) if book.stream.coverage != "none"]
     if len(books) < 2:
         return None
-    held = [_held(request, book, size, reusable) for book in books]
     chosen_book = None if server.is_router else rank_book(request, server)
+    # The one that served it first: where that held everything, the others needn't be looked at.
+    books.sort(key=lambda book: book is not chosen_book)
+    held: list[_Held] = []
+    hashes: list[BlockHash] = []
+    for book in books:
+        held.append(_held(request, book, size, reusable, hashes))
+        if held[-1].resident == reusable:
+            break
     delivered = min(cached[0] // size, reusable)
     # What was reused was there, whatever events told.
     best_held = max(held, key=lambda each: each.resident)
     chosen = None
     if chosen_book in books:
-        chosen = max(server.habits.hit_blocks(held[books.index(chosen_book)].resident), delivered)
+        chosen = max(server.habits.hit_blocks(held[0].resident), delivered)
     best = max(best_held.resident, chosen or 0, delivered)
     ceiling = max(best, *(each.known for each in held))
     at = chosen_book if chosen == best else books[held.index(best_held)] if best_held.resident == best else None
@@ -83,12 +97,23 @@ def _candidates(request: Request, server: ServerBook, servers: Iterable[ServerBo
             yield from (book for book in other.ranks.values() if (other.id, book.rank) in request.elsewhere)
 
 
-def _held(request: Request, book: RankBook, size: int, reusable: int) -> _Held:
+def _held(request: Request, book: RankBook, size: int, reusable: int, hashes: list[BlockHash]) -> _Held:
+    """What one replica held. `hashes` are those of the prompt's blocks as far as replicas before it named them, and
+    grow here: replicas of one model hash alike nearly always, and finding a hash is a tenth of a step of the walk."""
     own = book.server == request.sent.server
     number = request.as_of.get(book.rank, 0) if own else request.elsewhere.get((book.server, book.rank), 0)
     slots = book.cache.walked_at(number)
     if slots is None or slots.block_size != size or request.prompt is None:
         return _Held(0, 0)
-    path = known_path(slots, request.prompt)[:reusable]
+    path = [slot for slot in takewhile(_is_there, map(slots.find, hashes)) if slot is not None]
+    if path and slots.depth[path[-1]] != len(path) - 1:
+        # Its place isn't known there, whatever its hash.
+        path = []
+    path += known_path(slots, request.prompt, path[-1] if path else ROOT, len(path))
+    del path[reusable:]
+    if len(path) > len(hashes):
+        hashes[:] = [block_hash for slot in path if (block_hash := slots.hash[slot]) is not None]
+    if path and max(map(slots.appeared.__getitem__, path)) <= number < min(map(slots.gone.__getitem__, path)):
+        return _Held(len(path), len(path))
     known = next((place for place, slot in enumerate(path) if not slots.known_at(slot, number)), len(path))
     return _Held(resident_prefix(slots, path, number), known)
