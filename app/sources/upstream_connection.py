@@ -5,21 +5,17 @@ Pieces reach their sink from where they arrive, without a turn of the event loop
 
 import asyncio
 import select
-from collections import deque
 from collections.abc import Callable
 from typing import cast
 
 from ..errors import PrefixScopeError, Unreachable, UpstreamTimeout
+from .request_writer import RequestWriter
 from .response_parser import NotHttp, ResponseParser
 from .silence_timer import SilenceTimer
 from .upstream import Body, RawHeaders, Sink
 
 READ_AHEAD_BYTES = 256 * 1024
 """Bytes of one response that wait for a slow client before reading from the server pauses."""
-JOIN_BYTES = 64 * 1024
-"""Head and body up to this size leave in one write."""
-WRITE_BYTES = 256 * 1024
-"""Of a larger request, so much is written at once."""
 READ_BYTES = 16 * 1024
 """At most so much is read at once: what is done with one read holds the event loop for a short time only."""
 
@@ -51,11 +47,10 @@ class Connection(asyncio.BufferedProtocol):
         self._pieces = self._parser.pieces
         self._silence = SilenceTimer(read_timeout_s, self._silent_s, self._silent)
         self._transport: asyncio.Transport
+        self._writer: RequestWriter
         self._poll: select.poll | None = None
         self._waiter: asyncio.Future[bool] | None = None
         self._sink: Sink | None = None
-        self._on_sent: Callable[[], None] | None = None
-        self._unsent: deque[bytes | memoryview] = deque()
         self._error: PrefixScopeError | None = None
         self._in_use = False
         self._open = self._paused = False
@@ -77,17 +72,9 @@ class Connection(asyncio.BufferedProtocol):
         self._parser.expect(without_body=without_body)
         self._error = None
         self._in_use = True
-        self._on_sent = on_sent
         self.received_s = self._now()
         self._silence.start()
-        if len(head) + sum(map(len, body)) <= JOIN_BYTES:
-            self._unsent.append(b"".join((head, *body)))
-        else:
-            self._unsent.append(head)
-            for piece in body:
-                view = memoryview(piece)
-                self._unsent.extend(view[at : at + WRITE_BYTES] for at in range(0, len(view), WRITE_BYTES))
-        self._write_on()
+        self._writer.start(head, body, on_sent)
 
     async def head(self) -> None:
         """Waits for the status line and headers."""
@@ -149,9 +136,9 @@ class Connection(asyncio.BufferedProtocol):
     # --- asyncio.BufferedProtocol ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Write buffering is off, so that a drained transport means that the system took everything."""
+        """The connection stands."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's own aren't subclasses of it.
-        self._transport.set_write_buffer_limits(0)
+        self._writer = RequestWriter(self._transport, self._loop)
         self._open = True
         if transport.get_extra_info("sslcontext") is None and (sock := transport.get_extra_info("socket")) is not None:
             self._poll = select.poll()
@@ -180,8 +167,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._pieces or parser.message_done:
                 self._pour(self._sink)
         elif parser.head_done:
-            if self._on_sent is not None:
-                self._sent()
+            self._writer.sent()
             self._wake()
             self._read_ahead()
 
@@ -211,7 +197,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         """The system has taken everything."""
-        self._write_on()
+        self._writer.go_on()
 
     # --- inside ---
 
@@ -272,31 +258,13 @@ class Connection(asyncio.BufferedProtocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(False)
 
-    def _write_on(self) -> None:
-        """Writes the next slice of the request, and one in each turn of the loop after it while the system takes it."""
-        if not self._in_use or not self._open:
-            return
-        if self._unsent:
-            self._transport.write(self._unsent.popleft())
-            if self._transport.get_write_buffer_size():
-                return  # `resume_writing` goes on.
-            if self._unsent:
-                self._loop.call_soon(self._write_on)
-                return
-        self._sent()
-
-    def _sent(self) -> None:
-        on_sent, self._on_sent = self._on_sent, None
-        if on_sent is not None:
-            on_sent()
-
     def _finish(self) -> None:
         """The response was read to its end: the connection may serve the next request."""
         self._in_use = False
         if self._paused:
             self._paused = False
             self._transport.resume_reading()
-        if self._open and self._parser.leaves_reusable and not self._unsent:
+        if self._open and self._parser.leaves_reusable and self._writer.done:
             self._give_back(self)
         else:
             self.close()
