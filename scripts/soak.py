@@ -3,7 +3,8 @@
     python -m scripts.soak --minutes 30
 
 Every minute a line says what the dashboard's process holds: memory, open files and sockets, records, requests in
-progress. At the end the traffic stops; exit status 1 where memory or sockets grew, or a request never ended.
+progress. A browser shows the page meanwhile. At the end the traffic stops; exit status 1 where memory, sockets or the
+page's heap grew, or a request never ended.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
 from scripts.faulty_server import FaultyServer
+from scripts.soak_page import WatchedPage, watched_page
 from tests.processes import app_process, free_ports
 
 MAX_REQUESTS = 2000
@@ -63,7 +65,7 @@ class Soak:
         self._random = random.Random(seed)
         self._until = 0.0
 
-    async def run(self) -> list[str]:
+    async def run(self, page: WatchedPage) -> list[str]:
         """Runs the traffic; what is wrong at the end, in sentences."""
         self._until = time.monotonic() + self._seconds
         began = time.monotonic()
@@ -78,12 +80,16 @@ class Soak:
                     await asyncio.sleep(max(min(every_s, self._until - time.monotonic()), 0.01))
                     samples.append((time.monotonic() - began, await self._holding(http)))
                     self._say(*samples[-1])
+                    if samples[-1][0] >= self._seconds * WARM_SHARE:
+                        await page.read()
                 await asyncio.wait(workers)
                 for watcher in watchers:
                     watcher.cancel()
             after = await self._settled(http, before.files + SPARE_FILES)
             self._say(time.monotonic() - began, after)
-        return self._faults(samples, before, after)
+        await page.read()
+        grown = page.fault()
+        return self._faults(samples, before, after) + ([grown] if grown is not None else [])
 
     def _faults(self, samples: list[tuple[float, Holding]], before: Holding, after: Holding) -> list[str]:
         found = []
@@ -227,7 +233,8 @@ async def soak(minutes: float, clients: int, seed: int) -> int:
         try:
             await asyncio.to_thread(dashboard.wait_for, f"{url}/readyz", 60)
             run = Soak(url, dashboard.pid, clients, minutes * 60, seed)
-            faults = await run.run()
+            async with watched_page(url) as page:
+                faults = await run.run(page)
             if server.connections > clients + SPARE_FILES:
                 faults.append(f"{server.connections} connections to the server are still open")
             print("requests by kind:", json.dumps(dict(sorted(run.done.items()))))

@@ -1,7 +1,7 @@
 /** The dashboard's HTTP API and the chat endpoint behind it. All addresses are relative to the page. */
 
 import { SseDecoder, readChatFrame } from "./sse.js";
-import { t } from "./words.js";
+import { serversWords, t } from "./words.js";
 
 /** The JSON at `path`. Throws an Error with the server's own words where it refuses. */
 export async function getJson(path, { signal } = {}) {
@@ -85,5 +85,5 @@ async function errorText(response) {
   const message = typeof error === "string" ? error : (error?.message ?? error?.detail);
   // For OpenAI's clients the proxy puts the hint into the message too.
   const hint = error?.hint && !String(message).includes(error.hint) ? ` ${error.hint}` : "";
-  return message ? `${message}${hint}` : t("try.status", { status: String(response.status) });
+  return message ? serversWords(`${message}${hint}`, `error.${error.code}`) : t("try.status", { status: String(response.status) });
 }

@@ -76,6 +76,9 @@ export function createFrame({ prepare, views, onError, win = window }) {
   return { invalidate, soon, draw };
 }
 
+/** However slow one drawing was, the next isn't put off for longer. */
+const LONGEST_REST_MS = 1000;
+
 /**
  * Draws at most once in `interval` ms, and where one drawing takes long, so seldom that it takes an eighth of the time:
  * wait(now, interval) answers 0 when due, else the milliseconds to wait; drawn(now, cost) says when and how long.
@@ -87,7 +90,7 @@ export function throttle(interval) {
     wait: (now, least = interval) => Math.max(0, last + Math.max(least, pause) - now),
     drawn(now, cost = 0) {
       last = now;
-      pause = cost * 8;
+      pause = Math.min(LONGEST_REST_MS, cost * 8);
     },
   };
 }

@@ -49,6 +49,16 @@ function written(value) {
   return typeof value === "number" ? count(value) : String(value);
 }
 
+/**
+ * A server's own sentence, which is English: in another language the catalogue's words for it come first, where there
+ * are any. `sentence` may be null.
+ */
+export function serversWords(sentence, key) {
+  if (!hasWords(key)) return sentence ?? "";
+  if (!sentence) return t(key);
+  return current === "en" ? sentence : t("page.in-its-words", { said: t(key), own: sentence });
+}
+
 /** {text, detail} of a verdict in the page's language; English, which every verdict has, where it has no other. */
 export function verdictWords(verdict) {
   const [text, detail] = verdict.translations?.[current] ?? [verdict.text, verdict.detail];

@@ -36,6 +36,14 @@ def ask(fake: str, system: str, question: str = "Why?") -> None:
     httpx.post(f"{fake}/v1/chat/completions", json={"model": "m", "messages": messages}, timeout=30)
 
 
+def test_a_server_in_trouble_is_told_in_chinese_and_in_its_own_words(fake: str, open_page: OpenPage) -> None:
+    page = open_page(fake, locale="zh-CN")
+    publish_server(fake, state="down", message="All connection attempts failed.", models=[])
+    notice = page.locator("[data-notice=server]")
+    expect(notice).to_contain_text("请确认它正在运行且地址正确", timeout=30_000)
+    expect(notice).to_contain_text("（All connection attempts failed.）")
+
+
 @pytest.mark.parametrize(
     ("state", "title"),
     [("down", "doesn't answer"), ("not_vllm", "isn't a vLLM server"), ("unauthorized", "refuses the key")],

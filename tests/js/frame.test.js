@@ -119,4 +119,6 @@ test("the throttle waits its interval, and longer where drawing is dear", () => 
   assert.equal(gate.wait(40), 60);
   gate.drawn(100, 60);
   assert.equal(gate.wait(200), 380);
+  gate.drawn(1000, 5000);
+  assert.equal(gate.wait(1000), 1000);
 });

@@ -8,7 +8,7 @@ import { afterEach, test } from "node:test";
 import * as format from "../../static/js/format.js";
 import en from "../../static/js/messages/en.js";
 import zh from "../../static/js/messages/zh.js";
-import { firstLanguage, hasWords, t, useLanguage, verdictWords } from "../../static/js/words.js";
+import { firstLanguage, hasWords, serversWords, t, useLanguage, verdictWords } from "../../static/js/words.js";
 import { golden } from "./golden.js";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -99,6 +99,16 @@ test("the language to begin with: what was chosen, else the browser's first that
   assert.equal(firstLanguage(null, ["fr-FR", "zh-TW", "en"]), "zh");
   assert.equal(firstLanguage(null, ["de"]), "en");
   assert.equal(firstLanguage("constructor", []), "en");
+});
+
+test("a server's own sentence stands alone in English, behind the catalogue's in Chinese", () => {
+  assert.equal(serversWords("Out of memory.", "error.overloaded"), "Out of memory.");
+  assert.equal(serversWords(null, "error.overloaded"), en["error.overloaded"]);
+  useLanguage("zh");
+  assert.equal(serversWords("Out of memory.", "error.overloaded"), `${zh["error.overloaded"]}（Out of memory.）`);
+  assert.equal(serversWords(null, "error.overloaded"), zh["error.overloaded"]);
+  assert.equal(serversWords("Out of memory.", "error.that-nobody-knows"), "Out of memory.");
+  assert.equal(serversWords(null, "error.that-nobody-knows"), "");
 });
 
 test("a verdict in the page's language where it has one", () => {

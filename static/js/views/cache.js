@@ -123,7 +123,9 @@ export function createCache({ effects, getPalette, setFocus, onWhole }) {
     if (width === 0) return null;
     const inputs = [state.caches, state.requests, state.servers, width, height, ui.paint, ui.wholePool];
     const changed = !drawn.inputs || inputs.some((input, i) => input !== drawn.inputs[i]);
-    const due = gate.wait(now, placement.capacity > 8192 ? 250 : 100);
+    // What is over the cells must never stand beside them.
+    const resized = drawn.inputs && (width !== drawn.inputs[3] || height !== drawn.inputs[4]);
+    const due = resized ? 0 : gate.wait(now, placement.capacity > 8192 ? 250 : 100);
     let wait = null;
     if (changed && due === 0) {
       const begun = performance.now();

@@ -3,7 +3,7 @@
 import { byId, make, setChildren } from "../dom.js";
 import { hostOf } from "../format.js";
 import { primaryServer } from "../selectors.js";
-import { hasWords, language, t } from "../words.js";
+import { hasWords, language, serversWords, t } from "../words.js";
 import { copyButton } from "./copy_button.js";
 import { diagnosisWords } from "./numbers/streams.js";
 
@@ -30,7 +30,7 @@ export function noticesFor(server, ui) {
       key: "server",
       tone: "error",
       title: t(`notices.${server.state}`, { host: hostOf(server.id) }),
-      text: server.message ?? t("notices.goes-on"),
+      text: server.message ? serversWords(server.message, `notices.fault.${server.state}`) : t("notices.goes-on"),
     });
     return notices;
   }
@@ -68,7 +68,7 @@ export function noticesFor(server, ui) {
       key: "metrics",
       tone: "warn",
       title: t("notices.metrics.title"),
-      text: server.metrics_message ?? t("notices.metrics.text"),
+      text: serversWords(server.metrics_message, "notices.metrics.text"),
     });
   }
   return [...notices, ...foundIn(server)];
