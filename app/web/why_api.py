@@ -4,7 +4,7 @@ No logic: asks the ledger and the server's tokenizer, and lets `why` put it toge
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from ..errors import BadRequest, NotFound, PrefixScopeError, Redacted
 from ..ids import RequestId, ServerId
-from ..model.block_keys import unpack_tokens
+from ..model.block_keys import TOKEN_BYTES, unpack_tokens
 from ..model.nearest import Comparison, PromptForecast, compare, forecast_prompt
 from ..model.verdict import CODES
 from ..runtime import Runtime
@@ -22,7 +22,7 @@ from ..why.comparison import Window, first_difference, recomputed, window_of
 from ..why.examination import examine
 from ..why.fit import missing
 from ..why.glyphs import TokenGroup, group_tokens, token_bytes
-from ..why.ruler import measure
+from ..why.ruler import MessageRuler, measure
 from ..why.sections import Section, find_sections, section_at
 from ..wire.body_facts import read_body_facts
 from ..wire.tokenize_call import CHAT_PATH, COMPLETIONS_PATH
@@ -75,17 +75,17 @@ async def comparison(
 
 async def _comparison(runtime: Runtime, found: Comparison, start: int | None, count: int | None) -> dict[str, Any]:
     tokenizer = runtime.watched[found.server].tokenizer
-    here, there = unpack_tokens(found.here), unpack_tokens(found.there)
-    here_window = window_of(len(here), found.shared_tokens, start, count)
-    there_window = window_of(len(there), found.shared_tokens, start, count)
-    here_groups = await _groups(tokenizer, here, here_window) if found.show_here else None
-    there_groups = await _groups(tokenizer, there, there_window) if found.show_there else None
-    section = await _section(tokenizer, here, found.shared_tokens) if found.show_here else None
+    tokens_here, tokens_there = len(found.here) // TOKEN_BYTES, len(found.there) // TOKEN_BYTES
+    here_window = window_of(tokens_here, found.shared_tokens, start, count)
+    there_window = window_of(tokens_there, found.shared_tokens, start, count)
+    here_groups = await _groups(tokenizer, found.here, here_window) if found.show_here else None
+    there_groups = await _groups(tokenizer, found.there, there_window) if found.show_there else None
+    section = await _section(tokenizer, found.here, found.shared_tokens) if found.show_here else None
     size, nearest = found.block_size, None
-    if there:
+    if tokens_there:
         nearest = {
             "request": found.nearest_request,
-            "tokens": len(there),
+            "tokens": tokens_there,
             "resident_tokens": found.resident_tokens,
         }
     return {
@@ -93,7 +93,7 @@ async def _comparison(runtime: Runtime, found: Comparison, start: int | None, co
         "server": found.server,
         "rank": found.rank,
         "block_size": size,
-        "prompt_tokens": len(here),
+        "prompt_tokens": tokens_here,
         "cached_tokens": found.cached_tokens,
         "nearest": nearest,
         "common_tokens": found.shared_tokens,
@@ -101,7 +101,7 @@ async def _comparison(runtime: Runtime, found: Comparison, start: int | None, co
         "first_difference": first_difference(found, section, here_groups, there_groups),
         "recomputed": recomputed(found),
         "here": _side(here_window, here_groups, found.show_here),
-        "there": _side(there_window, there_groups, found.show_there) if there else None,
+        "there": _side(there_window, there_groups, found.show_there) if tokens_there else None,
     }
 
 
@@ -109,28 +109,34 @@ def _side(window: Window, groups: list[TokenGroup] | None, shown: bool) -> dict[
     return {"start": window.start, "end": window.end, "groups": groups, "text_hidden": not shown}
 
 
-async def _groups(tokenizer: TokenizerClient, token_ids: tuple[int, ...], window: Window) -> list[TokenGroup] | None:
+async def _groups(tokenizer: TokenizerClient, packed: bytes, window: Window) -> list[TokenGroup] | None:
     """The window's tokens as groups of whole glyphs; one group of all of them where the server tells no more."""
     if window.start >= window.end:
         return []
     for start in range(window.start, max(window.start - CUT_TOKENS, -1), -1):
-        strings = await tokenizer.strings_of(token_ids[start : window.end])
+        strings = await tokenizer.strings_of(_tokens(packed, start, window.end))
         if strings is not None:
             groups = group_tokens(token_bytes(strings), start)
             return [group for group in groups if group.start + group.count > window.start]
-    text = await tokenizer.detokenize(token_ids[window.start : window.end])
+    text = await tokenizer.detokenize(_tokens(packed, window.start, window.end))
     return None if text is None else [TokenGroup(window.start, window.end - window.start, text.strip("\ufffd"))]
 
 
-async def _section(tokenizer: TokenizerClient, token_ids: tuple[int, ...], shared: int) -> Section | None:
-    """Which part of the rendered prompt the first token that differs lies in."""
-    if shared >= len(token_ids):
+def _tokens(packed: bytes, start: int, end: int) -> tuple[int, ...]:
+    return unpack_tokens(packed[start * TOKEN_BYTES : end * TOKEN_BYTES])
+
+
+async def _section(tokenizer: TokenizerClient, packed: bytes, shared: int) -> Section | None:
+    """Which part of the rendered prompt the first token that differs lies in. Prompts may be of a megabyte: what takes
+    time in proportion to them is done in threads."""
+    if shared * TOKEN_BYTES >= len(packed):
         return None
-    text = await tokenizer.detokenize(token_ids[: shared + BEHIND_TOKENS])
-    before = await tokenizer.detokenize(token_ids[:shared]) if shared else ""
-    if text is None or before is None:
+    text = await tokenizer.detokenize(await asyncio.to_thread(_tokens, packed, 0, shared + BEHIND_TOKENS))
+    behind = await tokenizer.detokenize(_tokens(packed, shared, shared + BEHIND_TOKENS))
+    if text is None or behind is None:
         return None
-    return section_at(find_sections(text), len(before.rstrip("\ufffd")))
+    sections = await asyncio.to_thread(find_sections, text)
+    return section_at(sections, len(text) - len(behind.lstrip("\ufffd")))
 
 
 @router.post(
@@ -171,9 +177,7 @@ async def _forecast(runtime: Runtime, server: ServerId, path: str, body: bytes) 
     )
     answer = forecast_fields(found)
     if told is not None and told.strings is not None and found.block_size:
-        pieces = token_bytes(told.strings)
-        rulers, _ = await asyncio.to_thread(measure, pieces, found.block_size, _messages(body))
-        answer["messages"] = rulers
+        answer["messages"] = await asyncio.to_thread(_rulers, told.strings, found.block_size, body)
     return json_answer(answer)
 
 
@@ -198,6 +202,11 @@ def forecast_fields(found: PromptForecast) -> dict[str, Any]:
         "ttft": ttft,
         "messages": None,
     }
+
+
+def _rulers(strings: Sequence[str], block_size: int, body: bytes) -> list[MessageRuler]:
+    """Takes time in proportion to the prompt."""
+    return measure(token_bytes(strings), block_size, _messages(body))
 
 
 def _messages(body: bytes) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from .common_text import common_end, common_start, meeting
 from .hidden_differences import hidden_difference
 from .request_text import Body, Piece, Span, pieces_of
+from .sections import find_sections, section_at
 from .span_names import CONTEXT_CHARS, BreakerKind, name_span, pattern_around, to_word_end, word_start
 
 
@@ -102,10 +103,22 @@ def _span(one: Piece, other: Piece, number: int, left: list[Piece], right: list[
         kind, before, after = wide_after[0], wide_before[1], wide_after[1]
     else:
         kind = name_span(before.text, after.text, other.text[max(first - CONTEXT_CHARS, 0) : first])
+    if kind in ("date", "timestamp", "clock_time") and _is_templates(other, after):
+        kind = "template_date"
     if kind == "changing_text" and other.role == "user" and number == len(right) - 1:
         # Another question is no fault.
         return None
     return Breaker(kind, other.place, other.index, before, after, constant)
+
+
+def _is_templates(piece: Piece, span: Span) -> bool:
+    """Whether a chat template writes the span, which was handed to it or stands in a rendered prompt's head."""
+    if piece.place == "template":
+        return True
+    if piece.place != "prompt":
+        return False
+    section = section_at(find_sections(piece.text), span.start)
+    return section is not None and section.kind == "header"
 
 
 def _constant_behind(left: list[Piece], right: list[Piece], number: int) -> int:

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 _PIECE_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPACE = "\u2581"
@@ -24,6 +25,8 @@ def _byte_level() -> dict[str, int]:
 
 
 _BYTES = _byte_level()
+_LATIN = str.maketrans({character: chr(byte) for character, byte in _BYTES.items()})
+"""Turns a byte-level string into one whose code points are its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +45,14 @@ class TokenGroup:
 
 def token_bytes(strings: Sequence[str]) -> list[bytes]:
     """What each of a vocabulary's strings stands for."""
-    if any(_SPACE in string or _PIECE_BYTE.fullmatch(string) for string in strings):
+    joined = "".join(strings)
+    if _SPACE in joined or ("<0x" in joined and any(_PIECE_BYTE.fullmatch(string) for string in strings)):
         return [_piece_bytes(string) for string in strings]
-    if all(character in _BYTES for string in strings for character in string):
-        return [bytes([_BYTES[character] for character in string]) for string in strings]
+    if _BYTES.keys() >= set(joined):
+        # A character is a byte: all of them at once, for prompts of a megabyte.
+        raw = joined.translate(_LATIN).encode("latin-1")
+        ends = list(accumulate(map(len, strings)))
+        return [raw[end - len(string) : end] for string, end in zip(strings, ends, strict=True)]
     # Added tokens stand as they are, among byte-level ones.
     return [_mixed_bytes(string) for string in strings]
 
@@ -58,8 +65,8 @@ def _piece_bytes(string: str) -> bytes:
 
 
 def _mixed_bytes(string: str) -> bytes:
-    if all(character in _BYTES for character in string):
-        return bytes([_BYTES[character] for character in string])
+    if _BYTES.keys() >= set(string):
+        return string.translate(_LATIN).encode("latin-1")
     return string.encode("utf-8", "surrogatepass")
 
 

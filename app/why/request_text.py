@@ -1,6 +1,7 @@
 """A chat request as a row of texts, in the order in which chat templates write them: tools, then messages.
 
-The template's own words aren't in it: this is what a client can change. Imports nothing of the app.
+The template's own words aren't in it, but for the dates that a request hands to it: this is what a client can change.
+Imports only its own package.
 """
 
 import json
@@ -8,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Place = Literal["tools", "message", "thinking", "prompt"]
+from .template_dates import template_dates
+
+Place = Literal["template", "tools", "message", "thinking", "prompt"]
 Body = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One text of a request. `index`: of the message (from 0); None for tools and a bare prompt."""
+    """One text of a request. `index`: of the message (from 0); None for others."""
 
     place: Place
     index: int | None
@@ -38,6 +41,8 @@ def pieces_of(body: Body) -> list[Piece]:
         prompt = body.get("prompt")
         return [Piece("prompt", None, None, prompt if isinstance(prompt, str) else _json(prompt))]
     found: list[Piece] = []
+    if dates := template_dates(body):
+        found.append(Piece("template", None, None, "\n".join(f"{name}: {value}" for name, value in dates.items())))
     if body.get("tools"):
         found.append(Piece("tools", None, None, _json(body["tools"])))
     messages = body["messages"]

@@ -4,8 +4,10 @@ Offsets count UTF-16 code units, as JavaScript's strings do.
 """
 
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from .sections import message_text
@@ -27,17 +29,13 @@ class MessageRuler:
     normalised: bool
 
 
-def measure(
-    pieces: Sequence[bytes], block_size: int, messages: Sequence[Mapping[str, Any]]
-) -> tuple[list[MessageRuler], str]:
-    """(a ruler for each message whose text stands in the prompt, the rendered prompt). `pieces`: bytes a token."""
+def measure(pieces: Sequence[bytes], block_size: int, messages: Sequence[Mapping[str, Any]]) -> list[MessageRuler]:
+    """A ruler for each message whose text stands in the prompt. `pieces`: the prompt's bytes, token by token.
+
+    Takes time in proportion to the prompt; a megabyte is a fraction of a second, which belongs off an event loop.
+    """
     rendered = b"".join(pieces)
-    text = rendered.decode("utf-8", "replace")
-    ends: list[int] = []
-    at = 0
-    for piece in pieces:
-        at += len(piece)
-        ends.append(at)
+    ends = list(accumulate(map(len, pieces)))
     rulers: list[MessageRuler] = []
     cursor = 0
     for index, message in enumerate(messages):
@@ -48,7 +46,7 @@ def measure(
             continue
         cursor = place + len(wanted)
         rulers.append(_ruler(index, message, said, wanted, place, ends, block_size))
-    return rulers, text
+    return rulers
 
 
 def _text(message: Mapping[str, Any]) -> str:
@@ -64,15 +62,17 @@ def _ruler(
     index: int, message: Mapping[str, Any], said: str, wanted: bytes, place: int, ends: list[int], size: int
 ) -> MessageRuler:
     end = place + len(wanted)
-    first = next(token for token, until in enumerate(ends) if until > place)
-    last = next(token for token, until in enumerate(ends) if until >= end)
-    lead = _units(said[: len(said) - len(said.lstrip())])
-    boundaries = []
+    first, last = bisect_right(ends, place), bisect_left(ends, end)
+    offset = _units(said[: len(said) - len(said.lstrip())])
+    boundaries: list[tuple[int, int]] = []
+    at = 0
     for block in range(first // size, last // size + 1):
         token = (block + 1) * size - 1
         if token < len(ends) and place < ends[token] < end:
-            within = wanted[: ends[token] - place].decode("utf-8", "ignore")
-            boundaries.append((block, lead + _units(within)))
+            border = _glyph_start(wanted, ends[token] - place)
+            offset += _units(wanted[at:border].decode("utf-8", "replace"))
+            at = border
+            boundaries.append((block, offset))
     return MessageRuler(
         index,
         str(message.get("role", "")),
@@ -83,5 +83,12 @@ def _ruler(
     )
 
 
+def _glyph_start(text: bytes, at: int) -> int:
+    """A token may end within a character, which then counts for the block behind."""
+    while at and text[at] & 0xC0 == 0x80:
+        at -= 1
+    return at
+
+
 def _units(text: str) -> int:
-    return len(text) + sum(1 for letter in text if ord(letter) > 0xFFFF)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,7 +1,7 @@
 """Which part of a rendered prompt a place lies in: template header, tools, system, which message, generation prompt.
 
 Read from the text that the server's template made, by the markers that chat templates write; where a template has
-markers that aren't known here, from where the texts of the request's messages stand. Imports nothing of the app.
+markers that aren't known here, from where the texts of the request's messages stand. Imports only its own package.
 """
 
 import re
@@ -9,11 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .template_dates import dated_head
+
 Kind = Literal["header", "tools", "system", "message", "generation_prompt"]
 
 _TURN = re.compile(
     r"<\|im_start\|>(?P<chatml>\w+)\n?"
     r"|<\|start_header_id\|>(?P<llama>\w+)<\|end_header_id\|>\n*"
+    r"|<\|start_of_role\|>(?P<granite>\w+)<\|end_of_role\|>"
     r"|<start_of_turn>(?P<gemma>\w+)\n?"
     r"|<\|start\|>(?P<harmony>\w+)(?:[^<]*<\|channel\|>\w+)?<\|message\|>"
     r"|<\|(?P<plain>system|user|assistant|observation|tool)\|>\n?"
@@ -24,8 +27,8 @@ _ROLES = {
     "model": "assistant", "inst": "user", "/inst": "assistant", "system_prompt": "system", "available_tools": "tools",
     "tool_results": "tool", "observation": "tool", "developer": "system", "ipython": "tool",
 }  # fmt: skip
-_TOOLS = re.compile(r"\n*# Tools\n|<tools>|<AVAILABLE_TOOLS>|Environment: ipython|\nYou have access to the following")
-_DATED = re.compile(r"(?:Cutting Knowledge Date|Knowledge cutoff|Today Date|Current date|Today is)[^\n]*\n*", re.I)
+_OPENING = re.compile(r"[<\[]")
+_TOOLS = ("# Tools\n", "<tools>", "<AVAILABLE_TOOLS>", "Environment: ipython", "\nYou have access to the following")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,8 @@ def section_at(sections: Iterable[Section], offset: int) -> Section | None:
 
 
 def _by_markers(text: str) -> Iterable[Section]:
-    turns = list(_TURN.finditer(text))
+    # Where a marker may begin is found faster than a marker: prompts of a megabyte have few of either.
+    turns = [turn for at in _OPENING.finditer(text) if (turn := _TURN.match(text, at.start()))]
     if not turns:
         return
     if turns[0].start():
@@ -81,23 +85,19 @@ def _is_open(rest: str) -> bool:
 
 def _system(text: str, start: int, content: int, end: int, index: int) -> Iterable[Section]:
     """A system turn: what the template writes before it (dates), the system prompt, and tools, before or behind it."""
-    body = text[content:end]
-    dated = 0
-    for match in _DATED.finditer(body):
-        if body[dated : match.start()].strip():
-            break
-        dated = match.end()
-    if dated:
-        yield Section("header", start, content + dated)
-        start, content, body = content + dated, content + dated, text[content + dated : end]
-    tools = _TOOLS.search(body)
-    if tools is None:
+    dated = dated_head(text, content, end)
+    if dated > content:
+        yield Section("header", start, dated)
+        start = content = dated
+    found = [place for mark in _TOOLS if (place := text.find(mark, content, end)) >= 0]
+    if not found:
         yield Section("system", start, end, "system", index)
         return
-    before = body[: tools.start()].strip()
-    if before:
-        yield Section("system", start, content + tools.start(), "system", index)
-    yield Section("tools", content + tools.start() if before else start, end)
+    before = text[content : min(found)].rstrip()
+    tools = content + len(before)
+    if before.strip():
+        yield Section("system", start, tools, "system", index)
+    yield Section("tools", tools if before.strip() else start, end)
 
 
 def _by_messages(text: str, messages: Sequence[Mapping[str, Any]]) -> Iterable[Section]:

@@ -5,11 +5,14 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.integration.app_rig import Dashboard, Engine, chat_body, dashboard, eventually, running_engine
 
 MODEL = "Qwen2.5-7B-Instruct"
+LARGE_S = 120.0
+"""How long a call with a megabyte in it may take on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -174,3 +177,24 @@ async def test_saved_time_is_told_once_enough_different_requests_ran(engine: Eng
             assert "Saved about" in last["verdict"]["detail"]
             forecast = (await app.http.post("/api/forecast", json=body)).json()
             assert forecast["ttft"]["early_ms"] <= forecast["ttft"]["about_ms"] <= forecast["ttft"]["late_ms"]
+
+
+@pytest.mark.parametrize("text", ["日本語の長い文章です。😀", "مرحبا بالعالم، ", "plain words and more words "])
+async def test_a_prompt_of_a_megabyte_is_forecast_sent_and_compared(text: str, tmp_path: Path) -> None:
+    rules = f"{uuid.uuid4()} " + text * (1_000_000 // len(text.encode()))
+    flags = ("--profile", "instant", "--num-gpu-blocks", "40000", "--block-size", "16", "--max-model-len", "600000")
+    with running_engine(tmp_path / "log", *flags) as large:
+        async with dashboard({**large.settings, "mode": "enrich"}) as app:
+            app.http.timeout = httpx.Timeout(LARGE_S)
+            await app.until_ready()
+            first = await app.send(chat_body(MODEL, "First?", rules))
+            body = chat_body(MODEL, "Second?", rules)
+            told = (await app.http.post("/api/forecast", json=body)).json()
+            second = await app.send(body)
+            found = await app.json(f"/api/requests/{second['id']}/comparison")
+    assert told["tokens"] == second["prompt_tokens"] > 100_000
+    assert told["cached_tokens"] == second["cached_tokens"] > 0.99 * second["prompt_tokens"]
+    assert (found["nearest"]["request"], found["first_difference"]["section"]["kind"]) == (first["id"], "message")
+    shown = "".join(group["text"] for side in ("here", "there") for group in found[side]["groups"])
+    assert "\ufffd" not in shown
+    assert (found["first_difference"]["text_here"], found["first_difference"]["text_there"]) == ("Second", "First")
