@@ -109,12 +109,11 @@ def _rank(ledger: Ledger, book: RankBook) -> Iterator[str]:
     for request in book.open.values():
         if not request.running:
             yield f"{request.id} has ended, and its forecast still moves"
-    for parent, below in book.expected.items():
-        if not below or any(key[0] != parent for key in below):
+    for key, waiting in book.expected.items():
+        if key[0] not in book.expected:
             yield "a block that is waited for stands under another parent than its own"
-        for key, waiting in below.items():
-            if not waiting or any(request.expecting.get(book.rank) != key for request in waiting):
-                yield "a request waits for a block that it doesn't expect"
+        if not waiting or any(request.expecting.get(book.rank) != key for request in waiting):
+            yield "a request waits for a block that it doesn't expect"
     columns = columns_of(book)
     walked = book.cache.walked
     for start, end in walked.resident_runs() if walked is not None and book.sharing.holds_any else ():

@@ -7,19 +7,15 @@ waits for the next block of its prompt to be stored, and whoever waited longest 
 
 from ..ids import BlockHash, RequestId
 from ..observations import BlockStored
-from .block_cache import Stored, StoreReading
-from .block_keys import TOKEN_BYTES, pack_tokens
+from .block_cache import Stored
+from .block_keys import TOKEN_BYTES
 from .block_slots import ROOT, BlockSlots
-from .prefix_match import PromptKeys, cacheable_tokens, known_path
+from .owners import computing_holder
+from .prefix_match import PromptKeys, known_path
 from .rank_book import RankBook
 from .request_book import RequestBook
-from .requests import ExpectKey, Request
+from .requests import Request
 from .servers import ServerBook
-
-MAX_HOLDERS = 16
-"""Requests that hold a block, newest first, of which one may have stored it."""
-LATE_S = 2.0
-"""Seconds after its end for which a request still waits for events of its blocks."""
 
 
 class Joiner:
@@ -78,7 +74,7 @@ class Joiner:
 
     def drop_prompt(self, request: Request, server: ServerBook) -> None:
         """The token ids turned out not to be the server's: nothing that was drawn from them holds."""
-        self._unexpect_all(request, server)
+        _unexpect_all(request, server)
         for book in server.ranks.values():
             book.let_go(request.serial, request.hashes)
         request.hashes = []
@@ -93,16 +89,16 @@ class Joiner:
             book.open.pop(request.id, None)
         server.skipping.pop(request.id, None)
         if not request.served:
-            self._unexpect_all(request, server)
+            _unexpect_all(request, server)
 
     def stop_waiting(self, request: Request, server: ServerBook) -> None:
         """Nothing more of this request is expected from the event stream."""
-        self._unexpect_all(request, server)
+        _unexpect_all(request, server)
 
     def forget(self, request: Request, server: ServerBook) -> None:
         """The request is no longer kept."""
         self.ended(request, server)
-        self._unexpect_all(request, server)
+        _unexpect_all(request, server)
         session = request.sent.session_id
         if session is not None and server.sessions.get(session) is request:
             del server.sessions[session]
@@ -110,24 +106,6 @@ class Joiner:
             book.let_go(request.serial, request.hashes)
 
     # --- blocks move ---
-
-    def reading_of(self, event: BlockStored, server: ServerBook) -> tuple[StoreReading, Request | None]:
-        """How a store from the root is to be read where all its blocks are resident, and for whom, as far as that is
-        known before it is applied."""
-        owner = server.sessions.get(event.session_id) if event.session_id is not None else None
-        if owner is None and server.skipping and event.parent_hash is None:
-            skipping = [request for request in server.skipping.values() if request.first_own_depth is None]
-            owner = skipping[0] if len(skipping) == 1 and self._may_own(skipping[0], event) else None
-        if owner is None:
-            return "auto", None
-        if owner.sent.skips_cache_read:
-            return "copy", owner
-        prompt = owner.prompt_tokens
-        if prompt is not None and event.block_size > 0:
-            most = cacheable_tokens(prompt, event.block_size) // event.block_size
-            count = len(event.block_hashes if event.part is None else event.part.whole)
-            return ("copy" if count > most else "report"), owner
-        return "auto", owner
 
     def stored(
         self,
@@ -140,11 +118,11 @@ class Joiner:
     ) -> tuple[Request | None, list[Request]]:
         """A store was applied. Returns the request that caused it, where known, and those whose table grew."""
         grown: list[Request] = []
-        waiting = self._waiting_for(book, event, stored) if book.expected else []
+        waiting = _waiting_for(book, event, stored) if book.expected else []
         if owner is None and waiting:
             owner = waiting[0]
         if owner is None and event.block_hashes and stored.reading == "stored":
-            owner = self._holder(book, event.block_hashes[0], stored.depth, at_s)
+            owner = computing_holder(self._requests, book, event.block_hashes[0], stored.depth, at_s)
         if owner is not None:
             self._own(owner, book, server, event, stored, grown)
         for request in waiting:
@@ -160,7 +138,7 @@ class Joiner:
             owner.hashes = []
         for other in server.ranks.values():
             if other is not book:
-                self._unexpect(owner, other)
+                other.expected.leave(owner)
         owner.rank, owner.rank_sure = book.rank, True
         self._follow_on(owner, book)
 
@@ -232,53 +210,9 @@ class Joiner:
 
     # --- inside ---
 
-    def _may_own(self, request: Request, event: BlockStored) -> bool:
-        return request.prompt is None or request.prompt.packed.startswith(pack_tokens(event.token_ids) or b"\0")
-
-    def _holder(self, book: RankBook, block_hash: BlockHash, depth: int | None, at_s: float) -> Request | None:
-        """The request that waited longest of those that must have computed a block which its walk knew already: it
-        was evicted, or is computed again into a new place."""
-        found: Request | None = None
-        for serial in book.sharing.holders(block_hash)[: -MAX_HOLDERS - 1 : -1]:
-            request = self._requests.by_serial(serial)
-            if request is None or request.first_own_depth is not None:
-                continue
-            if self._stored_since(book, block_hash, request.as_of.get(book.rank, 0)):
-                # Its own store, or another's in its place, was seen already.
-                continue
-            late = request.ended is not None and (not request.served or request.ended.at_s < at_s - LATE_S)
-            hit = request.usage_cached is not None and depth is not None and request.block_size is not None
-            if late or (hit and (request.usage_cached or 0) > (depth or 0) * (request.block_size or 1)):
-                continue
-            found = request
-        return found
-
-    def _stored_since(self, book: RankBook, block_hash: BlockHash, number: int) -> bool:
-        """Whether the block appeared after event `number` and before the one just applied."""
-        table = book.cache.walked
-        slot = table.find(block_hash) if table is not None else None
-        return table is None or slot is None or table.appeared_within(slot, number, book.cache.number)
-
-    def _waiting_for(self, book: RankBook, event: BlockStored, stored: Stored) -> list[Request]:
-        table = book.cache.walked
-        if table is None or stored.tokens is None or not stored.fresh:
-            return []
-        parent = event.parent_hash
-        hashes = event.block_hashes if stored.fresh < len(event.block_hashes) else event.block_hashes[:1]
-        found: list[Request] = []
-        for block_hash in hashes:
-            slot = table.find(block_hash)
-            tokens = table.tokens[slot] if slot is not None else None
-            if slot is not None and tokens is not None:
-                found.extend(_taken_out(book, (parent, tokens, table.extra[slot])))
-            parent = block_hash
-        for request in found:
-            request.expecting.pop(book.rank, None)
-        return found
-
     def _follow_on(self, request: Request, book: RankBook) -> bool:
         """Walks on in one rank's blocks, and waits for the next one there."""
-        self._unexpect(request, book)
+        book.expected.leave(request)
         prompt, table = self._sequence(request), book.cache.walked
         size = request.block_size
         if prompt is None or not size:
@@ -294,7 +228,7 @@ class Joiner:
         if fresh and single:
             request.hashes.extend(fresh)
             book.hold(request.serial, fresh)
-        self._expect(request, book, prompt, request.hashes if single else fresh, size)
+        _expect(request, book, prompt, request.hashes if single else fresh, size)
         return bool(fresh) and single
 
     def _sequence(self, request: Request) -> PromptKeys | None:
@@ -304,36 +238,33 @@ class Joiner:
             return prompt
         return PromptKeys(prompt.packed + request.output[:-TOKEN_BYTES], prompt.salt, prompt.lora_name)
 
-    def _expect(self, request: Request, book: RankBook, prompt: PromptKeys, known: list[BlockHash], size: int) -> None:
-        chunk = prompt.chunk(len(known), size)
-        if len(chunk) < size * TOKEN_BYTES:
-            return
-        key: ExpectKey = (known[-1] if known else None, chunk, prompt.extra(len(known)))
-        request.expecting[book.rank] = key
-        book.expected.setdefault(key[0], {}).setdefault(key, []).append(request)
 
-    def _unexpect(self, request: Request, book: RankBook) -> None:
-        key = request.expecting.pop(book.rank, None)
-        waiting = book.expected.get(key[0], {}).get(key) if key is not None else None
-        if key is None or waiting is None:
-            return
-        if request in waiting:
-            waiting.remove(request)
-        if not waiting:
-            _taken_out(book, key)
-
-    def _unexpect_all(self, request: Request, server: ServerBook) -> None:
-        for book in server.ranks.values():
-            self._unexpect(request, book)
-
-
-def _taken_out(book: RankBook, key: ExpectKey) -> list[Request]:
-    """Those who waited for a block, and no longer do."""
-    below = book.expected.get(key[0])
-    found = below.pop(key, []) if below is not None else []
-    if below is not None and not below:
-        del book.expected[key[0]]
+def _waiting_for(book: RankBook, event: BlockStored, stored: Stored) -> list[Request]:
+    """Those who waited for blocks that were just stored, and no longer do."""
+    table = book.cache.walked
+    if table is None or stored.tokens is None or not stored.fresh:
+        return []
+    parent = event.parent_hash
+    hashes = event.block_hashes if stored.fresh < len(event.block_hashes) else event.block_hashes[:1]
+    found: list[Request] = []
+    for block_hash in hashes:
+        slot = table.find(block_hash)
+        tokens = table.tokens[slot] if slot is not None else None
+        if slot is not None and tokens is not None:
+            found.extend(book.expected.take((parent, tokens, table.extra[slot])))
+        parent = block_hash
     return found
+
+
+def _expect(request: Request, book: RankBook, prompt: PromptKeys, known: list[BlockHash], size: int) -> None:
+    chunk = prompt.chunk(len(known), size)
+    if len(chunk) == size * TOKEN_BYTES:
+        book.expected.wait(request, (known[-1] if known else None, chunk, prompt.extra(len(known))))
+
+
+def _unexpect_all(request: Request, server: ServerBook) -> None:
+    for book in server.ranks.values():
+        book.expected.leave(request)
 
 
 def _hashes(table: BlockSlots, path: list[int]) -> list[BlockHash]:

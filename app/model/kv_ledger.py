@@ -22,6 +22,7 @@ from ..observations import (
 from .block_cache import Stored, StoreReading
 from .block_keys import hash_texts
 from .ledger_state import LedgerState
+from .owners import reading_of
 from .rank_book import RankBook
 from .request_ledger import RequestLedger
 from .requests import Request
@@ -199,7 +200,7 @@ class KvLedger:
         reading: StoreReading = "auto"
         owner: Request | None = None
         if joining is not None and (session is not None or server.skipping):
-            reading, owner = state.joiner.reading_of(event, server)
+            reading, owner = reading_of(event, server)
         texts = hash_texts(hashes)
         stored = book.cache.store(event, batch.at_s, reading, texts)
         meaning, copies, depth, tokens, fresh, cleared, parent_text = stored

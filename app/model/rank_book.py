@@ -9,7 +9,8 @@ from ..ids import BlockHash, Rank, RequestId, ServerId
 from .block_cache import BlockCache
 from .block_slots import BlockSlots
 from .details import LedgerLimits
-from .requests import ExpectKey, Request
+from .expectations import Expectations
+from .requests import Request
 from .sharing import Sharing
 from .stream_health import StreamBook
 
@@ -23,8 +24,7 @@ class RankBook:
         self.cache = BlockCache(limits.max_blocks, limits.max_removed_blocks, wall_offset_ms)
         self.sharing = Sharing()
         self.stream = StreamBook(rank)
-        self.expected: dict[BlockHash | None, dict[ExpectKey, list[Request]]] = {}
-        """Requests by the block that they would store next, and that by its parent."""
+        self.expected = Expectations(rank)
         self.open: dict[RequestId, Request] = {}
         """Running requests whose `as_of` may still move: nothing came that happened after they were sent."""
         self.row_numbers: list[int] = []
