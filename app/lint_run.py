@@ -19,7 +19,7 @@ from .settings import load_settings
 from .sources.http_reading import read_http
 from .sources.tokenizer import TokenizerClient
 from .targets import targets_of
-from .why.lint import LintReport, Progress, Tokenise, Tokens, lint
+from .why.lint import LintReport, Progress, Tokenise, Tokens, assumed, lint
 from .why.request_lines import NO_REQUESTS, read_requests
 from .why.request_text import Body
 from .wire.exposition import read_page
@@ -32,6 +32,9 @@ TIMEOUT_S = 10.0
 __all__ = ["NO_REQUESTS", "LintResult", "lint_file", "read_requests"]
 MAX_METRICS_BYTES = 16 * 1024 * 1024
 REPORT_EVERY = 50
+
+
+_FLAGS = {"block_size": ("--block-size", "block size"), "num_gpu_blocks": ("--blocks", "number of blocks")}
 
 
 class Server(NamedTuple):
@@ -48,10 +51,13 @@ class LintResult:
     report: LintReport
     tokenizer: str
     tokenise_s: float
+    assumed: list[str]
+    """Fields of the report that neither a flag nor the server told."""
 
     def as_json(self, unreadable: int) -> dict[str, Any]:
         """The report's fields, with `tokenizer`, `tokenise_s` (seconds spent on it) and `unreadable_lines`."""
         extra = {"tokenizer": self.tokenizer, "tokenise_s": round(self.tokenise_s, 3), "unreadable_lines": unreadable}
+        extra["assumed"] = self.assumed
         return asdict(self.report) | extra
 
     def as_text(self, unreadable: int, seconds: float) -> str:
@@ -62,6 +68,9 @@ class LintResult:
             f"of {report.num_gpu_blocks}; tokens by {self.tokenizer}.",
             f"In this order, one by one and from cold, {report.hit_tokens} tokens hit: {_percent(report.hit_ratio)}.",
         ]
+        for name in self.assumed:
+            flag, what = _FLAGS[name]
+            lines.append(f"No server told its {what}: {getattr(report, name)} is assumed. Give it with {flag}.")
         if report.unbounded_hit_tokens > report.hit_tokens:
             more = report.unbounded_hit_tokens - report.hit_tokens
             lines.append(f"A larger pool would let {more} more tokens hit: they are evicted before they come again.")
@@ -95,7 +104,7 @@ def lint_file(
         size = options.block_size or DEFAULT_BLOCK_SIZE
         clock = _Clocked(embedded_tokenise(tell))
         report = lint(requests, clock, num_gpu_blocks=options.blocks or DEFAULT_BLOCKS, block_size=size, tell=tell)
-        return LintResult(report, EMBEDDED_TOKENIZER, clock.seconds)
+        return LintResult(report, EMBEDDED_TOKENIZER, clock.seconds, assumed(options.block_size, options.blocks))
     settings = load_settings(environment, {"vllm": options.vllm})
     server, key = targets_of(settings)[0].server, settings.vllm_api_key
     said = asyncio.run(_ask_server(server, key))
@@ -107,7 +116,8 @@ def lint_file(
         block_size=options.block_size or said.block_size or DEFAULT_BLOCK_SIZE,
         tell=tell,
     )
-    return LintResult(report, f"{server}'s own", clock.seconds)
+    unknown = assumed(options.block_size or said.block_size, options.blocks or said.num_gpu_blocks)
+    return LintResult(report, f"{server}'s own", clock.seconds, unknown)
 
 
 class _Clocked:

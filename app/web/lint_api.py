@@ -17,7 +17,7 @@ from starlette.responses import Response, StreamingResponse
 
 from ..errors import BadRequest, Overloaded, PrefixScopeError, error_body
 from ..runtime import Runtime
-from ..why.lint import Tokens, lint
+from ..why.lint import Tokens, assumed, lint
 from ..why.request_lines import NO_REQUESTS, read_requests
 from ..why.request_text import Body
 from ..wire.tokenize_call import CHAT_PATH, COMPLETIONS_PATH
@@ -94,7 +94,8 @@ async def _lines(runtime: Runtime, requests: list[Body], unreadable: list[tuple[
                 block_size=size or DEFAULT_BLOCK_SIZE,
                 tell=tell,
             )
-            last: dict[str, Any] = {"report": asdict(report) | {"unreadable_lines": unreadable[:20]}}
+            found = asdict(report) | {"unreadable_lines": unreadable[:20], "assumed": assumed(size, blocks)}
+            last: dict[str, Any] = {"report": found}
         except (_Stopped, CancelledError):
             return
         except Exception as error:  # The outer edge of a thread: whoever waits must be told.

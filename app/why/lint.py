@@ -76,6 +76,11 @@ class LintReport:
     breakers: list[BreakerTotal]
 
 
+def assumed(block_size: int | None, num_gpu_blocks: int | None) -> list[str]:
+    """The fields of a report that a server didn't tell (None): its figures rest on usual values there."""
+    return [name for name, told in (("block_size", block_size), ("num_gpu_blocks", num_gpu_blocks)) if not told]
+
+
 def cached_tokens(prompts: Sequence[Prompt | None], num_gpu_blocks: int, block_size: int) -> list[int | None]:
     """What each prompt would hit, in order; None for those without tokens or too long for the pool."""
     account = BlockAccount(num_gpu_blocks, block_size)

@@ -37,6 +37,16 @@ def test_clean_requests_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "Nothing known breaks their prefixes." in capsys.readouterr().out
 
 
+def test_what_no_server_told_is_said_to_be_assumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path / "a.jsonl", CLEAN)
+    assert main(["lint", path, "--block-size", "32"]) == 0
+    said = capsys.readouterr().out
+    assert "No server told its number of blocks: 5306 is assumed. Give it with --blocks." in said
+    assert "block size" not in said
+    assert main(["lint", path, "--block-size", "32", "--blocks", "64", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["assumed"] == []
+
+
 def test_a_breaker_fails_and_is_named_with_its_gain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", written(tmp_path / "a.jsonl", BROKEN), "--json"]) == 1
     report = json.loads(capsys.readouterr().out)

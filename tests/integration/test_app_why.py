@@ -137,6 +137,7 @@ async def test_the_prompt_doctor_streams_its_progress_and_then_its_report(app: D
     assert {line["stage"] for line in told[:-1]} >= {"tokenise", "compare"}
     report = told[-1]["report"]
     assert (report["requests"], report["block_size"], report["num_gpu_blocks"]) == (5, 16, 20000)
+    assert report["assumed"] == []
     assert report["breakers"][0]["kind"] == "clock_time"
     assert report["unreadable_lines"][0][0] == 6
     nothing = await app.http.post("/api/lint", content=b"{}")

@@ -29,6 +29,8 @@ export default {
     one: "{n} request, in a pool of {blocks} blocks of {size} tokens that begins empty. In a pool that never evicts: {endless} tokens.",
     other: "{n} requests one at a time, in a pool of {blocks} blocks of {size} tokens that begins empty. In a pool that never evicts: {endless} tokens.",
   },
+  "prompts.assumed.block_size": "The server doesn't tell its block size: {value} tokens are assumed.",
+  "prompts.assumed.num_gpu_blocks": "The server doesn't tell how many blocks it has: {value} are assumed.",
   "prompts.left-out": { one: "{n} request was left out: no tokens, or too long for the pool.", other: "{n} requests were left out: no tokens, or too long for the pool." },
   "prompts.breakers": "What breaks it, the costliest first",
   "prompts.lost": { one: "About {n} token lost, in {requests}.", other: "About {n} tokens lost, in {requests}." },

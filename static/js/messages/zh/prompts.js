@@ -28,6 +28,8 @@ export default {
     one: "{n} 个请求，块池有 {blocks} 个 {size} token 的块，从空开始。在从不驱逐的块池中：{endless} 个 token。",
     other: "{n} 个请求逐个发送，块池有 {blocks} 个 {size} token 的块，从空开始。在从不驱逐的块池中：{endless} 个 token。",
   },
+  "prompts.assumed.block_size": "服务器没有说明块大小：按 {value} 个 token 计算。",
+  "prompts.assumed.num_gpu_blocks": "服务器没有说明块的数量：按 {value} 个块计算。",
   "prompts.left-out": { one: "略去了 {n} 个请求：没有 token，或对块池来说太长。", other: "略去了 {n} 个请求：没有 token，或对块池来说太长。" },
   "prompts.breakers": "破坏共享的内容，损失最大的在前",
   "prompts.lost": { one: "约损失 {n} 个 token，涉及 {requests}。", other: "约损失 {n} 个 token，涉及 {requests}。" },

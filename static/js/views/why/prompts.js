@@ -29,7 +29,7 @@ export function reportWords(report) {
     now: t("prompts.now", { n: tokens, hit, ratio: percent(ratio) }),
     fixed: better ? t("prompts.fixed", { n: fixed, ratio: percent(fixed / tokens) }) : t(report.breakers.length > 0 ? "prompts.not-fixed" : "prompts.clean"),
     pool: t("prompts.pool", { n: report.requests, blocks: report.num_gpu_blocks, size: report.block_size, endless: report.unbounded_hit_tokens }),
-    left: left > 0 ? t("prompts.left-out", { n: left }) : "",
+    left: [left > 0 ? t("prompts.left-out", { n: left }) : "", ...(report.assumed ?? []).map((name) => t(`prompts.assumed.${name}`, { value: String(report[name]) }))].filter(Boolean).join(" "),
   };
 }
 
