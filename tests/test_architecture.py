@@ -32,7 +32,7 @@ MAY_IMPORT = {
         "ids", "events", "observations", "errors", "settings", "loopback", "page_files", "hub", "runtime", "sources",
         "model", "wire", "doctor", "why", "fleet",
     },
-    "fleet": {"ids", "model"},
+    "fleet": {"ids", "events", "model"},
     "why": {"model", "engine.block_pool", "engine.cache_events", "engine.free_queue"},
     "doctor": {"ids", "events", "observations", "errors", "settings", "loopback", "targets", "sources", "model"},
     "lab": {"ids", "errors", "page_files", "wire", "engine.block_hash"},

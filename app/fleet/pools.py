@@ -48,6 +48,8 @@ def best_possible(lookups: Sequence[Lookup], size: int) -> int:
     """Blocks hit in a pool of `size` that gives up what is needed again last (L. A. Belady, 1966): no order of
     eviction hits more, since none knows what comes."""
     uses: dict[int, list[int]] = {}
+    # What is larger than the pool never runs: no use of a block counts there.
+    lookups = [lookup for lookup in lookups if lookup.places <= size]
     for at, lookup in enumerate(lookups):
         for block in lookup.blocks:
             uses.setdefault(block, []).append(at)
@@ -58,10 +60,6 @@ def best_possible(lookups: Sequence[Lookup], size: int) -> int:
     next_use: dict[int, int] = {}
     hits = 0
     for lookup in lookups:
-        if lookup.places > size:
-            for block in lookup.blocks:
-                uses[block].pop()
-            continue
         for block in lookup.blocks[: lookup.reusable]:
             if block not in next_use:
                 break

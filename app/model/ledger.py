@@ -5,13 +5,16 @@ package.
 """
 
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 from ..events import (
     BlockColumns,
     MetricsSampledEvent,
     Outgoing,
+    RateReading,
     RequestSummary,
+    Routing,
     ScenarioAdvanced,
     ScenarioState,
     ServerRecord,
@@ -154,6 +157,15 @@ class Ledger:
     def recorded_prompts(self) -> tuple[tuple[RecordedPrompt, ...], int]:
         """The prompts of kept requests that were served, oldest first; and how many's isn't known."""
         return recorded_prompts(self._state.requests)
+
+    def rates(self) -> dict[ServerId, tuple[RateReading, ...]]:
+        """Each server's hit rates, as they were last told."""
+        return {server.id: server.shown_rates for server in self._state.servers.values()}
+
+    def routings(self, since_s: float) -> list[Routing]:
+        """The routing accounts of kept requests that were sent at second `since_s` or later."""
+        recent = takewhile(lambda request: request.sent.at_s >= since_s, self._state.requests.newest_first())
+        return [request.routing for request in recent if request.routing is not None]
 
     def replicas(self) -> tuple[tuple[ServerId, Rank], ...]:
         """Every rank of every server that is known, in the order in which servers were heard of."""

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from ..errors import BadRequest, NotFound
+from ..fleet.figures import fleet, gap, pooled
 from ..fleet.stream import stream_of
 from ..fleet.whatif import REPLICAS, WhatIf, what_if
 from ..model.recorded import RecordedPrompt
@@ -24,6 +25,21 @@ router = APIRouter(prefix="/api")
 MAX_REPLAYED_BLOCKS = 50_000
 MAX_POINTS = 32
 MOST_POOL_BLOCKS = 1 << 40
+
+
+@router.get("/fleet")
+async def figures(request: Request, window_s: Annotated[float, Query(gt=0, le=86_400)] = 300.0) -> Response:
+    """The servers, their hit rates pooled from counts, and what routing cost requests of the last `window_s` seconds.
+
+    A member with `left_out` counts in no pooled rate, a `partial` one in none that is inferred from events.
+    """
+    runtime = runtime_of(request)
+    ledger = runtime.ledger
+    members = fleet(filter(None, map(ledger.server, runtime.watched)), ledger.rates())
+    routings = ledger.routings(runtime.clock.monotonic() - window_s)
+    return json_answer(
+        {"members": members, "rates": pooled(members), "window_s": window_s, "gap": gap(routings), "basis": "inferred"}
+    )
 
 
 @router.get("/residency")

@@ -82,3 +82,11 @@ async def test_the_map_shows_what_several_prompts_share(board: Dashboard, engine
     assert (row["tokens"], row["duplicate_blocks"]) == (row["blocks"] * column["block_size"], 0)
     block = await board.json(f"/api/blocks/{row['hash']}?server={row['server']}&rank={row['rank']}")
     assert len(block["requests"]) >= 2
+
+
+async def test_figures_name_every_member(board: Dashboard, engine: Engine) -> None:
+    found = await board.json("/api/fleet?window_s=60")
+    (member,) = found["members"]
+    assert (member["server"], member["state"], member["ranks"]) == (engine.url, "up", 1)
+    assert found["gap"]["requests"] == 0
+    assert (await board.json("/api/fleet?window_s=0", 400))["error"]["code"] == "bad_request"

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from app.fleet.placement import best_match, by_prefix, place, round_robin
 from app.fleet.pools import LruPool, best_possible
@@ -84,6 +84,7 @@ def test_no_order_of_eviction_beats_the_bound(chains: list[tuple[int, ...]], siz
 
 
 @given(PROMPTS, st.integers(4, 20))
+@example([(0,) * 14, (1,) * 5, (1,) * 18, (2,) * 5, (1,) * 9], 4)
 def test_the_bound_is_one(prompts: list[tuple[int, ...]], size: int) -> None:
     lookups = stream(prompts).lookups
     pool = LruPool(size)
