@@ -209,3 +209,20 @@ def test_a_flood_of_small_events_comes_in_parts() -> None:
     parts = list(filter(None, KvEventDecoder(SALT_KEY).parts(_packed("map", *events))))
     assert max(len(part.events) for part in parts) <= PART_BLOCKS
     assert sum(len(part.events) for part in parts) == 3000
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_keys_of_many_blocks_are_read_however_many_bytes_they_take(form: WireForm) -> None:
+    count = 20_000
+    plain = as_plain(stored(*range(count), tokens=(70_000,) * (count * SIZE)), form)
+    keys = [[[f"{number:064x}", 0]] for number in range(count)]
+    if form == "map":
+        plain["extra_keys"] = keys
+    else:
+        plain[8] = keys
+    decoder = KvEventDecoder(SALT_KEY)
+    parts = list(filter(None, decoder.parts(msgspec.msgpack.encode([1.0, [plain], 0]))))
+    told = [
+        key for part in parts for each in part.events if isinstance(each, BlockStored) for key in each.extra_keys or ()
+    ]
+    assert len({key.other for key in told if key is not None}) == count
