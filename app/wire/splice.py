@@ -20,13 +20,6 @@ _COLON = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*")
 _VALIDATE = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-class Spliced(NamedTuple):
-    """The body to send, and which fields were added to it: of `USAGE_FIELD`, `TOKEN_IDS_FIELD`, `REPORT_FIELD`."""
-
-    body: bytes
-    added: tuple[str, ...]
-
-
 class _Object(NamedTuple):
     """Keys of a JSON object with the offsets at which their values start, and the offset of its closing brace."""
 
@@ -35,16 +28,11 @@ class _Object(NamedTuple):
 
 
 class Inserts(NamedTuple):
-    """(Place, text) of what goes into a body, in order, and which fields that adds."""
+    """(Place, text) of what goes into a body, in order, and which fields that adds: of `USAGE_FIELD`, `TOKEN_IDS_FIELD`,
+    `REPORT_FIELD`."""
 
     texts: tuple[tuple[int, bytes], ...]
     added: tuple[str, ...]
-
-
-def enrich_body(body: bytes, *, usage: bool, token_ids: bool, full_report: bool = False) -> Spliced:
-    """`body` with what `find_inserts` finds."""
-    inserts = find_inserts(body, usage=usage, token_ids=token_ids, full_report=full_report)
-    return Spliced(b"".join(spliced((body,), inserts.texts)), inserts.added)
 
 
 def spliced(body: Sequence[bytes | memoryview], texts: Sequence[tuple[int, bytes]]) -> Sequence[bytes | memoryview]:
