@@ -189,6 +189,7 @@ def test_every_cause_has_an_explanation_with_an_address(page: Page, demo: str) -
     assert page.locator("#causes .term").count() == len(causes)
     assert grave_faults(page) == []
     page.keyboard.press("Escape")
+    expect(page.locator("#causes")).to_be_hidden()
     page.goto(f"{demo}/#why-evicted")
     page.reload()
     expect(page.locator("#why-evicted")).to_be_in_viewport()
