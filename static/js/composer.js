@@ -3,7 +3,7 @@
  * own: `send` is api.streamChat or a test's stand-in. Its state is plain data, handed to `onChange` after each change.
  */
 
-export const MAX_TOKENS = 64;
+const MAX_TOKENS = 64;
 
 export const IDLE = {
   /** idle, waiting (for the first token), streaming, settling (the record is on its way), done, failed or stopped. */

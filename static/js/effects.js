@@ -4,7 +4,7 @@
  * that clock is the page's; at a moment of the past it is the events' own, so that a pause holds and slow motion stretches.
  */
 
-export const DURATION_MS = { reused: 620, stored: 900, removed: 1400 };
+const DURATION_MS = { reused: 620, stored: 900, removed: 1400 };
 /** A wave runs along a chain: each block starts this much after the one before it, all within WAVE_MS. */
 const STEP_MS = 28;
 const WAVE_MS = 800;

@@ -2,7 +2,7 @@
 
 /** How long an evicted branch is still drawn. */
 export const FADE_MS = 9000;
-export const MAX_GHOSTS = 4000;
+const MAX_GHOSTS = 4000;
 
 export function createGhosts() {
   let before = new Map();

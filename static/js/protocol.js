@@ -51,7 +51,7 @@ export function decodeMessage(text) {
 }
 
 /** The event itself, if it can be used. */
-export function checkEvent(event) {
+function checkEvent(event) {
   const { v, seq, at_ms, type, data } = event;
   if (v !== PROTOCOL_VERSION) {
     throw new ProtocolError("version", `protocol version ${v}; this page reads ${PROTOCOL_VERSION}`);

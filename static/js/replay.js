@@ -5,7 +5,7 @@
 
 export const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 5, 10];
 /** Slow motion out of the live picture begins so long before, so that there is something to see. */
-export const BACK_MS = 2_000;
+const BACK_MS = 2_000;
 
 /** ms: the moment, on the events' clock; `reading`: what is shown isn't yet that of the moment. */
 export const LIVE = { on: false, ms: null, playing: false, speed: 1, reading: false };

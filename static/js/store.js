@@ -7,7 +7,7 @@
 export const MAX_REQUESTS = 200;
 export const MAX_METRICS = 900;
 /** Effects are what the animations play: the last few reuses, births and evictions, numbered. */
-export const MAX_EFFECTS = 400;
+const MAX_EFFECTS = 400;
 
 export function initialState() {
   return {

@@ -7,7 +7,7 @@ import { firstTokenTime, isRunning, primaryServer, requestRows, warmth } from ".
 import { hasWords, t } from "../words.js";
 import { drawLane } from "./lane_canvas.js";
 
-export const MAX_LANES = 40;
+const MAX_LANES = 40;
 const NO_TABLE = { hash: [], tokens: [], state: [] };
 
 /** "12 of 13", or what came instead. Pure. */

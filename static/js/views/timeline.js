@@ -22,7 +22,7 @@ export const spanOf = (range, end_ms) => Math.min(LIMITS.window_ms, Math.max(LEA
 export const momentAt = (x, width, end_ms, span_ms) => end_ms - span_ms * (1 - Math.min(1, Math.max(0, x / Math.max(1, width))));
 
 /** "0.1×" Pure. */
-export const speedWords = (speed) => t("time.speed", { speed: String(speed) });
+const speedWords = (speed) => t("time.speed", { speed: String(speed) });
 
 export function createTimelineView({ replay, timeline, track, getPalette }) {
   const root = byId("timeline");

@@ -221,19 +221,19 @@ export function createTree({ shared, effects, getPalette, setFocus, words, onZoo
 }
 
 /** "3 requests" that share a tree's trunk. Pure. */
-export function nameOf(run) {
+function nameOf(run) {
   return run.share === 0 ? t("tree.older") : t("unit.requests", { n: run.share });
 }
 
 /** "blocks 15–17", 1-based as in sentences. Pure. */
-export function rangeOf(run) {
+function rangeOf(run) {
   const first = run.depth + 1;
   const last = run.depth + run.hashes.length;
   return first === last ? t("tree.range-one", { first }) : t("tree.range", { first, last });
 }
 
 /** What isn't drawn, or "". Pure. */
-export function leftOut(tree, fitted, zoom) {
+function leftOut(tree, fitted, zoom) {
   if (fitted.rows.length === 0) return "";
   if (zoom !== null) return t("tree.zoomed", { range: rangeOf(zoom), blocks: t("unit.blocks", { n: zoom.total }) });
   if (fitted.chains >= tree.chains) return "";
@@ -243,7 +243,7 @@ export function leftOut(tree, fitted, zoom) {
 }
 
 /** What a screen reader says of it. Pure. */
-export function stageLabel(tree, fitted) {
+function stageLabel(tree, fitted) {
   if (fitted.rows.length === 0) return t("tree.label-empty");
   const [largest] = [...tree.roots].sort((a, b) => b.share * b.hashes.length - a.share * a.hashes.length);
   return t("tree.label", {

@@ -6,7 +6,7 @@ import { primaryServer } from "../../selectors.js";
 import { t } from "../../words.js";
 
 /** The word that pictures are dimmed with: null while they can be trusted, or have nothing to show. Pure. */
-export function dimming(state) {
+function dimming(state) {
   const server = primaryServer(state);
   if (server === null || (server.streams ?? []).length === 0) return null;
   const { coverage, unconfirmed } = pictureOf(server);

@@ -3,7 +3,7 @@
 const LEAST_MS = 5000;
 
 /** Whether a chart against computed tokens is on the page. Pure. */
-export const showsFit = (ui) => ui.numbers === "ttft" || ui.ttftBy === "computed";
+const showsFit = (ui) => ui.numbers === "ttft" || ui.ttftBy === "computed";
 
 /** ask(server): has it fetched; the server is one's id, or undefined before there is any. */
 export function createFitAsker({ ask }) {

@@ -6,7 +6,7 @@ import { forecastRun, forecastScore } from "../../numbers/forecasts.js";
 import { t } from "../../words.js";
 
 /** {score, said, note} in words. Pure. */
-export function scoreWords(score) {
+function scoreWords(score) {
   if (score.reason !== null) return { score: "—", said: t(`reason.${score.reason}`), note: score.lowerBound ? t("forecasts.lower-bound") : "" };
   const notes = [
     score.lowerBound ? t("forecasts.lower-bound") : null,

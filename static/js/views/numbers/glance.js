@@ -26,7 +26,7 @@ export function createGlance() {
 }
 
 /** Rows of the panel. Pure. */
-export function glanceRows(state) {
+function glanceRows(state) {
   const marked = hitRateTable(state).find(({ window }) => window === "since_mark");
   const rows = marked.cells.slice(0, 2).map((cell) => ({
     key: cell.basis,

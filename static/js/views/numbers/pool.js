@@ -37,7 +37,7 @@ function partRow(part, parts) {
 }
 
 /** The gauge under its honest name: it counts what running requests hold, so 0 doesn't mean that the cache is empty. */
-export function gaugeWords({ gauge, reasons }) {
+function gaugeWords({ gauge, reasons }) {
   return gauge === null ? t("pool.gauge-unknown", { reason: t(`reason.${reasons.held ?? "no-metrics"}`) }) : t("pool.gauge", { share: percent(gauge) });
 }
 

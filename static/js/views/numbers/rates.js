@@ -10,7 +10,7 @@ import { infoButton } from "../info.js";
 const COLUMNS = { counter: { topic: "rates-counter" }, usage: { topic: "rates-usage" }, inferred: { topic: "rates-inferred" } };
 
 /** What a cell says: {ratio, parts}. Pure. */
-export function cellWords(cell) {
+function cellWords(cell) {
   if (cell.state === "gauge") return { ratio: percent(cell.ratio), parts: t("reason.gauge-only") };
   if (cell.state !== "value") return { ratio: UNKNOWN, parts: t(`reason.${cell.reason}`) };
   if (cell.doubtful) return { ratio: t("rates.doubtful", { rate: percent(cell.ratio) }), parts: t("rates.doubtful-parts", { hit: cell.hit, query: cell.query }) };
@@ -20,7 +20,7 @@ export function cellWords(cell) {
 }
 
 /** {what, why} of a disagreement. Pure. */
-export function differenceWords(difference) {
+function differenceWords(difference) {
   const { window, first, second, hit, query, requests, causes, text } = difference;
   const known = causes.filter((cause) => hasWords(`rates.cause.${cause}`));
   if (known.length < causes.length && language() === "en") return { what: text, why: "" };

@@ -10,7 +10,7 @@ export const TABS = ["rates", "ttft", "pool", "events", "doctor"];
 const WORST = ["bad", "wait", "good"];
 
 /** The tone of a tab's dot; null where it has nothing to warn of. */
-export function tabTone(tab, state) {
+function tabTone(tab, state) {
   if (tab === "rates") return agreement(state) === "differ" || forecastScore(state).banner ? "wait" : null;
   if (tab !== "events") return null;
   const tones = (primaryServer(state)?.streams ?? []).map(streamTone);

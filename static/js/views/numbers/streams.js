@@ -11,7 +11,7 @@ import { createFacts } from "./facts.js";
 const TICK_MS = 1000;
 
 /** "partial since 12:04:11", in words. Pure. */
-export function pictureWords({ coverage, since_ms, unconfirmed }) {
+function pictureWords({ coverage, since_ms, unconfirmed }) {
   if (unconfirmed) return t("streams.unconfirmed");
   return since_ms === null ? t(`streams.coverage.${coverage}`) : t(`streams.coverage-since.${coverage}`, { time: clock(since_ms) });
 }
