@@ -29,12 +29,13 @@ $(DEV_STAMP): $(RUN_STAMP)
 	$(PIP) -r requirements-lab.txt -r requirements-dev.txt
 	@touch $@
 
-# What the tests need from Debian: a browser, Node.js for the tests of the page's modules, and a reverse proxy.
+# What the tests need from Debian: a browser, Node.js for the tests of the page's modules, a reverse proxy, Prometheus.
 system:
 	@missing=""; \
 	command -v chromium > /dev/null || missing="$$missing chromium"; \
 	command -v node > /dev/null || missing="$$missing nodejs"; \
 	command -v nginx > /dev/null || test -x /usr/sbin/nginx || missing="$$missing nginx-light"; \
+	command -v prometheus > /dev/null || missing="$$missing prometheus"; \
 	fc-list 2> /dev/null | grep -qi "cjk" || missing="$$missing fontconfig fonts-noto-cjk"; \
 	if [ -n "$$missing" ]; then \
 		run=""; [ "$$(id -u)" = 0 ] || run=sudo; \

@@ -155,7 +155,7 @@ class HttpApp:
         await _answer(send, 200, b"", content_type=None)
 
     async def _metrics(self, scope: Scope, receive: Receive, send: Send) -> None:
-        page, content_type = self._ranks.page.render(_headers(scope).get("accept", ""))
+        page, content_type = self._ranks.page.render()
         await _answer(send, 200, page, content_type=content_type)
 
     async def _tokenize(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -86,9 +86,12 @@ class MetricsPage:
         assert isinstance(found, make)
         return found
 
-    def render(self, accept: str) -> tuple[bytes, str]:
-        """The page and its content type, in the format that the `Accept` header prefers."""
-        encoder, content_type = choose_encoder(accept)
+    def render(self) -> tuple[bytes, str]:
+        """The page and its content type: Prometheus's text format, whatever the scraper prefers.
+
+        The client's OpenMetrics encoder writes the colon of `vllm:` as an underscore, and no dashboard asks for that.
+        """
+        encoder, content_type = choose_encoder("text/plain; version=0.0.4")
         return encoder(self), content_type
 
     def collect(self) -> Iterator[Metric]:

@@ -36,6 +36,14 @@ def total(found: Samples, name: str, **labels: str) -> float:
     return found[(f"vllm:{name}", frozenset(wanted.items()))]
 
 
+async def test_names_keep_their_colon_for_a_scraper_that_prefers_openmetrics() -> None:
+    accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+    async with running() as (_, client):
+        text = (await client.get("/metrics", headers={"Accept": accept})).text
+    assert "vllm:prefix_cache_queries_total{" in text
+    assert "vllm_" not in text
+
+
 async def test_counters_are_the_sums_of_usages() -> None:
     async with running() as (_, client):
         lengths = (100, 100, 64, 64, 65)
