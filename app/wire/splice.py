@@ -28,8 +28,7 @@ class _Object(NamedTuple):
 
 
 class Inserts(NamedTuple):
-    """(Place, text) of what goes into a body, in order, and which fields that adds: of `USAGE_FIELD`, `TOKEN_IDS_FIELD`,
-    `REPORT_FIELD`."""
+    """(Place, text) of what goes into a body, in order, and which fields that adds: `USAGE_FIELD` and the like."""
 
     texts: tuple[tuple[int, bytes], ...]
     added: tuple[str, ...]
