@@ -8,7 +8,7 @@ import pytest
 APP = Path(__file__).parent.parent / "app"
 MODULES = sorted(APP.rglob("*.py"))
 
-PURE = ("wire", "model", "why", "fleet")
+PURE = ("observations", "events", "wire", "model", "why", "fleet")
 PURE_STDLIB = {
     "__future__", "abc", "array", "base64", "bisect", "collections", "copy", "dataclasses", "difflib", "enum",
     "functools", "gzip", "hashlib", "heapq", "hmac", "itertools", "json", "math", "operator", "re", "statistics",
@@ -24,6 +24,8 @@ DOCTORS_SHELL = {"doctor/ask.py", "doctor/examine.py", "doctor/live.py"}
 LABS_SHELL = {"lab/bench.py", "lab/server.py"}
 
 MAY_IMPORT = {
+    "observations": {"ids"},
+    "events": {"ids", "observations"},
     "wire": {"ids", "observations", "events", "errors"},
     "model": {"ids", "observations", "events", "errors"},
     "hub": {"ids", "events", "errors", "wire", "sources.clock"},
