@@ -27,7 +27,7 @@ MAX_POINTS = 32
 MOST_POOL_BLOCKS = 1 << 40
 
 
-@router.get("/fleet")
+@router.get("/fleet", responses=answers(shapes.FleetAnswer))
 async def figures(request: Request, window_s: Annotated[float, Query(gt=0, le=86_400)] = 300.0) -> Response:
     """The servers, their hit rates pooled from counts, and what routing cost requests of the last `window_s` seconds.
 
@@ -42,7 +42,7 @@ async def figures(request: Request, window_s: Annotated[float, Query(gt=0, le=86
     )
 
 
-@router.get("/residency")
+@router.get("/residency", responses=answers(shapes.ResidencyAnswer))
 async def residency(request: Request, rows: Annotated[int, Query(ge=1, le=500)] = 40) -> Response:
     """Which replica (server and rank) holds how much of which prefix: the weightiest prefixes first.
 

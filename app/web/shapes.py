@@ -6,7 +6,9 @@ Those of one request or block are made by the routes as mappings, from records o
 from dataclasses import dataclass
 
 from ..doctor.findings import Diagnosis, Status
-from ..events import BlockColumns, BlockTable, RequestRecord, Snapshot
+from ..events import Basis, BlockColumns, BlockTable, RequestRecord, Snapshot
+from ..fleet.figures import Gap, Member, PooledRate
+from ..fleet.residency import ResidencyMap
 from ..fleet.whatif import WhatIf
 from ..ids import Rank, RequestId, ServerId
 from ..model.nearest import RankForecast
@@ -238,6 +240,27 @@ class WhatIfAnswer(WhatIf):
 
     unknown_prompts: int
     observed: Observed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResidencyAnswer(ResidencyMap):
+    """The map. at_ms: when the replicas were looked at."""
+
+    at_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class FleetAnswer:
+    """The servers, their pooled rates, and what routing cost the requests of the last `window_s` seconds.
+
+    basis: of `gap`.
+    """
+
+    members: tuple[Member, ...]
+    rates: tuple[PooledRate, ...]
+    window_s: float
+    gap: Gap
+    basis: Basis
 
 
 @dataclass(frozen=True, slots=True)
