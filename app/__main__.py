@@ -15,6 +15,7 @@ from .errors import PrefixScopeError
 EXIT_FAILED = 1
 EXIT_BAD_CALL = 2
 EXIT_INTERRUPTED = 130
+EXIT_READER_GONE = 141
 """As a shell has it. Servers end an interrupt themselves, with 0; of a command that asks, 0 would be an answer."""
 
 _COMMANDS = (demo, serve, doctor, lint, lab, engine)
@@ -35,7 +36,7 @@ Point clients at the dashboard's own /v1 instead of the server's, and their requ
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit code: 0 done, 1 failed, 2 a call that can't be carried out as it stands,
-    130 interrupted.
+    130 interrupted, 141 whoever read the output left.
 
     The doctor's own: 0 all on, 1 something missing, 2 not reachable; lint's: 0 nothing to fix, 1 something, 2 not read.
     """
@@ -44,7 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("httpx").setLevel(logging.ERROR)
     command: Command = options.command
     try:
-        return command(options, with_secret_files(os.environ))
+        status = command(options, with_secret_files(os.environ))
+        # Here and not at the interpreter's end, where nobody could handle it.
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Whoever read has read enough, as `head` does. What is still buffered goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_READER_GONE
     except PrefixScopeError as error:
         print(f"prefixscope: {_in_one_line(error)}", file=sys.stderr)
         return EXIT_BAD_CALL if error.code in ("bad_setting", "cannot_listen") else EXIT_FAILED

@@ -19,15 +19,27 @@ def read_report(path: str) -> dict[str, Any]:
         report = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise LabError(f"{path} can't be read as a report: {error}") from None
+    return checked_report(report, path)
+
+
+def checked_report(report: Any, name: str) -> dict[str, Any]:
+    """`report` where it is one. `name`: what it is called in a LabError."""
     if not isinstance(report, dict) or report.get("format") != FORMAT:
-        raise LabError(f"{path} is no report of the lab.")
+        raise LabError(f"{name} is no report of the lab.")
     if report.get("format_version") != FORMAT_VERSION:
-        raise LabError(f"{path} has the format {report.get('format_version')}; this version reads {FORMAT_VERSION}.")
+        raise LabError(f"{name} has the format {report.get('format_version')}; this version reads {FORMAT_VERSION}.")
     return report
 
 
 def compared_reports(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Figure by figure. Raises LabError for two different experiments."""
+    """Figure by figure. Raises LabError for two different experiments, and where something is missing or no report."""
+    try:
+        return _compared(first, second)
+    except (KeyError, TypeError, AttributeError):
+        raise LabError("One of the two isn't a whole report.") from None
+
+
+def _compared(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     if first["experiment"]["name"] != second["experiment"]["name"]:
         raise LabError("Two different experiments can't be compared.")
     theirs = {figure["key"]: figure for figure in second["figures"]}

@@ -7,6 +7,9 @@ from typing import Any
 from .definition import Experiment, Parameter
 from .errors import LabError
 
+MOST = 1_000_000
+MOST_IN_A_LIST = 64
+"""Of a parameter that is a number, and of one that is a list: beyond it a run would never end."""
 MODULES = (
     "on_off", "prefix_length", "staircase", "order_matters", "conversation", "documents", "pressure", "sharing_rate",
     "same_time", "work_saved", "load", "hash_algorithms", "same_answer",
@@ -53,15 +56,19 @@ def _read(parameter: Parameter, text: str) -> Any:
     try:
         if isinstance(default, tuple):
             read: Any = tuple(int(part) for part in text.replace(" ", ",").split(",") if part)
-            usable = bool(read) and min(read) >= 0
+            usable = 0 < len(read) <= MOST_IN_A_LIST and min(read) >= 0 and max(read) <= MOST
         elif isinstance(default, str):
             read, usable = text, bool(text)
         else:
             read = type(default)(text)
-            usable = read >= 0
+            usable = 0 <= read <= MOST
     except ValueError:
         usable = False
     if not usable:
-        kind = "whole numbers with commas" if isinstance(default, tuple) else f"something like {default!r}"
+        kind = (
+            f"up to {MOST_IN_A_LIST} whole numbers with commas"
+            if isinstance(default, tuple)
+            else f"something like {default!r}"
+        )
         raise LabError(f"{parameter.name} takes {kind}, not {text!r}.")
     return read

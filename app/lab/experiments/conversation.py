@@ -66,8 +66,8 @@ def _conclude(setting: Setting, samples: Sequence[Sample]) -> Findings:
         figures=(
             Figure("hit_ratio", "hit rate over the conversation", cached / prompt if prompt else None, "ratio",
                    "usage"),
-            Figure("wasted_tokens", "tokens computed again in a conversation", sum(row[4] for row in rows), "tokens",
-                   "usage"),
+            Figure("wasted_tokens", "tokens computed again in a conversation",
+                   sum(row[4] for row in rows) if len(rows) > 1 else None, "tokens", "usage"),
             *exactness(samples),
         ),
         tables=(Table("The first conversation, turn by turn",

@@ -53,7 +53,7 @@ def _conclude(setting: Setting, samples: Sequence[Sample]) -> Findings:
             estimated(f"{key}_ttft_reduction", f"{kind}: reduction of the first token's time, from the second question",
                       gain, "ratio"),
         ]  # fmt: skip
-        rows.append((kind, prompt, cached, time_at(samples, off), time_at(later, on)))
+        rows.append((kind, prompt or None, cached if prompt else None, time_at(samples, off), time_at(later, on)))
         places = sorted({s.x for s in samples if s.arm == on and s.x is not None})
         lines = tuple(medians(arm, samples, arm, places) for arm in (off, on))
         charts.append(Chart(f"Time to first token: {kind}", "question", "ms", lines))

@@ -67,8 +67,8 @@ def _conclude(setting: Setting, samples: Sequence[Sample]) -> Findings:
             estimated(f"{key}_ttft_ms", f"{arm}: time to first token", first, "ms"),
             estimated(f"{key}_total_ms", f"{arm}: time to the whole answer", whole, "ms"),
         ]  # fmt: skip
-        rows.append((arm, prompt / rounds, cached / rounds, first.value if first else None,
-                     whole.value if whole else None))  # fmt: skip
+        rows.append((arm, prompt / rounds if prompt else None, cached / rounds if prompt else None,
+                     first.value if first else None, whole.value if whole else None))  # fmt: skip
     for arm in ARMS[1:]:
         for total, name in ((False, "first token"), (True, "whole answer")):
             saved = compared(

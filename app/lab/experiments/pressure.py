@@ -110,10 +110,10 @@ def _conclude(setting: Setting, samples: Sequence[Sample]) -> Findings:
     ]  # fmt: skip
     return Findings(
         figures=(
-            Figure("exact", "looks that found exactly what the order of eviction predicts", exact, "looks", "usage",
-                   expected=len(looks)),
-            Figure("order_kept", "rounds in which B, used less recently, lost no less than A", order[0], "rounds",
-                   "usage", expected=order[1]),
+            Figure("exact", "looks that found exactly what the order of eviction predicts",
+                   exact if looks else None, "looks", "usage", expected=len(looks) or None),
+            Figure("order_kept", "rounds in which B, used less recently, lost no less than A",
+                   order[0] if order[1] else None, "rounds", "usage", expected=order[1] or None),
             Figure("evicted_after", "distinct prompts after which B was gone", _first_gone(looks, "B"), "prompts",
                    "usage"),
             Figure("evicted_after_a", "distinct prompts after which A was gone", _first_gone(looks, "A"), "prompts",

@@ -56,8 +56,9 @@ def _conclude(setting: Setting, samples: Sequence[Sample]) -> Findings:
     )
     return Findings(
         figures=(
-            Figure("equal", "warm answers equal to the cold one", equal, "answers", "usage", expected=trials),
-            Figure("different", "warm answers that differ", differing, "answers", "usage"),
+            Figure("equal", "warm answers equal to the cold one", equal if trials else None, "answers", "usage",
+                   expected=trials or None),
+            Figure("different", "warm answers that differ", differing if trials else None, "answers", "usage"),
             Figure("equal_ratio", "share that is equal", share.value if share else None, "ratio", "usage",
                    share.low if share else None, share.high if share else None, share.level if share else None,
                    share.method if share else None),

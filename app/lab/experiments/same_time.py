@@ -7,7 +7,7 @@ from ..definition import FRESH, Batch, Experiment, Parameter, Plan, Prompt, Requ
 from ..findings import Chart, Figure, Findings, Series, Table
 from ..sample import Sample
 from ..setting import Setting
-from ..shared import cached_sum, estimated, times
+from ..shared import estimated, times
 from ..statistics import median
 
 AT_ONCE, AHEAD, OTHERS = "at once", "one ahead", "behind it"
@@ -38,8 +38,7 @@ def _plan(setting: Setting) -> Plan:
 def _conclude(setting: Setting, samples: Sequence[Sample]) -> Findings:
     count, length = setting.whole("count"), _length(setting)
     most = (count - 1) * reusable_tokens(length, length, setting.block_size)
-    rounds = {arm: max(1, len({s.repeat for s in samples if s.arm == arm})) for arm in (AT_ONCE, OTHERS)}
-    once, behind = (cached_sum(samples, arm)[0] / rounds[arm] for arm in (AT_ONCE, OTHERS))
+    once, behind = _reused(samples, AT_ONCE, count), _reused(samples, OTHERS, count - 1)
     rows = tuple(
         (s.arm, s.x, s.prompt_tokens, s.cached_tokens, s.ttft_ms, s.server_queue_ms)
         for s in samples
@@ -53,8 +52,8 @@ def _conclude(setting: Setting, samples: Sequence[Sample]) -> Findings:
         "Identical prompts that arrive together share from the start here: a block counts as cached as soon as it is "
         "given to a scheduled request."
         if once == most
-        else f"Of {most} tokens that identical prompts could share when sent at once, {once:.0f} were reused; sending "
-        f"one ahead gave {behind:.0f}."
+        else f"Of {most} tokens that identical prompts could share when sent at once, {_told(once)} were reused; "
+        f"sending one ahead gave {_told(behind)}."
     )
     return Findings(
         figures=(
@@ -69,6 +68,18 @@ def _conclude(setting: Setting, samples: Sequence[Sample]) -> Findings:
         follows=(said,),
         follows_not=("That other versions and backends do the same: some compute every copy of a cold prompt.",),
     )  # fmt: skip
+
+
+def _reused(samples: Sequence[Sample], arm: str, size: int) -> float | None:
+    """Tokens reused in a round, the mean of the rounds that are whole and known; None where there is none."""
+    known = [s for s in samples if s.arm == arm and s.counts and s.cached_tokens is not None]
+    rounds = [[s for s in known if s.repeat == repeat] for repeat in {s.repeat for s in known}]
+    whole = [sum(s.cached_tokens or 0 for s in found) for found in rounds if len(found) == size]
+    return sum(whole) / len(whole) if whole else None
+
+
+def _told(tokens: float | None) -> str:
+    return "an unknown number" if tokens is None else f"{tokens:.0f}"
 
 
 EXPERIMENT = Experiment(

@@ -45,14 +45,14 @@ def _conclude(setting: Setting, samples: Sequence[Sample]) -> Findings:
         rows.append((place, place // size, predicted, min(cached, default=None), max(cached, default=None), time))
     predictions = {place: reusable_tokens(place, length, size) for place in places}
     right = [s for s in changed if s.x is not None and s.cached_tokens == predictions[int(s.x)]]
-    exact = len(right)
+    exact = len(right) if changed else None
     whole = median([s.ttft_ms for s in samples if s.arm == "unchanged" and s.ttft_ms is not None])
     steps = Series("predicted: floor(p / B) * B", places, [r[2] for r in rows], "steps", dash=True)
     measured = Series("measured", places, [r[3] for r in rows], "points")
     return Findings(
         figures=(
             Figure("exact", "changed prompts that reused exactly floor(p / B) * B tokens", exact, "requests", "usage",
-                   expected=len(changed)),
+                   expected=len(changed) or None),
             Figure("unchanged_ttft_ms", "first token of the unchanged prompt", whole.value if whole else None, "ms",
                    "clock", whole.low if whole else None, whole.high if whole else None,
                    whole.level if whole else None, whole.method if whole else None),

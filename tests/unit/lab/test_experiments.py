@@ -159,3 +159,20 @@ def test_hash_algorithms_are_measured_here_without_a_server() -> None:
     assert alike == {"sha256_cbor": "yes", "sha256": "yes", "xxhash_cbor": "no", "xxhash": "no"}
     assert all(figure.value is not None and figure.value > 0 for figure in findings.figures)
     assert hash_algorithms.collision_chance(128, 2.0**64) == 0.5
+
+
+@pytest.mark.parametrize("name", ["same-time", "staircase", "conversation", "pressure", "same-answer"])
+def test_what_no_request_told_is_unknown_and_not_zero(name: str) -> None:
+    experiment = chosen(name)
+    findings = experiment.conclude(setting(experiment), [])
+    assert [figure.key for figure in findings.figures if figure.value is not None] == []
+    assert "0 were reused" not in " ".join(findings.follows)
+
+
+def test_a_round_that_was_stopped_is_not_averaged_with_whole_ones() -> None:
+    experiment = chosen("same-time")
+    made = setting(experiment, "count=4")
+    samples = rehearse(experiment, made)
+    whole = {figure.key: figure.value for figure in experiment.conclude(made, samples).figures}
+    cut = {figure.key: figure.value for figure in experiment.conclude(made, samples[:-1]).figures}
+    assert whole["ahead_hit_tokens"] == cut["ahead_hit_tokens"]

@@ -184,3 +184,15 @@ def test_parameters_are_read_by_the_type_of_their_default() -> None:
 def test_an_unknown_experiment_is_answered_with_the_known_ones() -> None:
     with pytest.raises(LabError, match="staircase"):
         chosen("stairs")
+
+
+@pytest.mark.parametrize("wrong", [{}, {"experiment": 3}, {"experiment": {"name": "on-off"}, "figures": 3}])
+def test_what_lacks_parts_of_a_report_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(LabError, match="whole report"):
+        compared_reports(wrong, wrong)
+
+
+@pytest.mark.parametrize("text", ["questions=1000000000", "rules=99999999999"])
+def test_a_parameter_without_an_end_is_refused(text: str) -> None:
+    with pytest.raises(LabError, match="takes"):
+        parameters_of(chosen("on-off"), [text])
