@@ -40,8 +40,9 @@ from .servers import AdapterLoaded, EngineSample, Malformed, MetricsFailed, Metr
 
 Observation = (
     KvBatch | KvStreamState | KvDuplicate | KvGap | KvRestarted | KvRanks | CacheReset | ServerProbed | AdapterLoaded
-    | MetricsSampled | MetricsFailed | Malformed | RequestStarted | RequestHead | RequestFirstToken | RequestPromptTokens
-    | RequestOutputTokens | RequestUsage | RequestEngineTimes | RequestEnded | ScenarioStepped | TtftFitted
+    | MetricsSampled | MetricsFailed | Malformed | RequestStarted | RequestHead | RequestFirstToken
+    | RequestPromptTokens | RequestOutputTokens | RequestUsage | RequestEngineTimes | RequestEnded
+    | ScenarioStepped | TtftFitted
 )  # fmt: skip
 
 __all__ = [

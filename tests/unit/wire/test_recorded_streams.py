@@ -12,9 +12,10 @@ from app.wire.body_facts import read_body_facts
 from app.wire.chat_chunks import read_body, read_error, read_event
 from app.wire.frame_cutter import UsageFrameCutter
 from app.wire.said import Said
-from app.wire.splice import enrich_body
 from app.wire.sse import SseDecoder
 from app.wire.usage import Usage
+
+from .enriching import enrich_body
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"
 

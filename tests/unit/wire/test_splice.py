@@ -1,7 +1,6 @@
 """Fields spliced into a body: the client's own bytes stay as they are."""
 
 import json
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -9,18 +8,10 @@ from hypothesis import strategies as st
 
 from app.wire.splice import REPORT_FIELD, TOKEN_IDS_FIELD, USAGE_FIELD, find_inserts, spliced
 
+from .enriching import Spliced, enrich_body
+
 USAGE = b'"stream_options":{"include_usage":true}'
 IDS = b'"return_token_ids":true'
-
-
-class Spliced(NamedTuple):
-    body: bytes
-    added: tuple[str, ...]
-
-
-def enrich_body(body: bytes, *, usage: bool, token_ids: bool, full_report: bool = False) -> Spliced:
-    inserts = find_inserts(body, usage=usage, token_ids=token_ids, full_report=full_report)
-    return Spliced(b"".join(spliced((body,), inserts.texts)), inserts.added)
 
 
 @pytest.mark.parametrize(
