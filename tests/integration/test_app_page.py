@@ -63,7 +63,7 @@ async def test_the_page_forbids_scripts_and_frames_of_others(site: Dashboard) ->
 
 
 async def test_plotly_comes_compressed_and_is_kept_for_good(site: Dashboard) -> None:
-    [url] = re.findall(r'href="([^"]*plotly[^"]*)"', (await site.http.get("/")).text)
+    [url] = re.findall(r'id="plotly" href="([^"]*)"', (await site.http.get("/")).text)
     async with site.http.stream("GET", f"/{url}", headers={"accept-encoding": "gzip"}) as response:
         compressed = b"".join([chunk async for chunk in response.aiter_raw()])
     plain = await site.http.get(f"/{url}", headers={"accept-encoding": "identity"})
