@@ -11,6 +11,8 @@ class PrefixScopeError(Exception):
 
     status = 500
     code = "internal_error"
+    retry_after_s: float | None = None
+    """When it is of use to try again: the header Retry-After, in whole seconds."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -77,6 +79,7 @@ class Overloaded(PrefixScopeError):
 
     status = 503
     code = "overloaded"
+    retry_after_s = 1.0
 
 
 def error_body(error: PrefixScopeError) -> dict[str, Any]:

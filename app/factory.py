@@ -19,11 +19,14 @@ from .settings import Settings
 from .sources.clock import Clock
 from .web import api, fleet_api, health, lint_api, live, login, metrics, openapi, pages, servers_api, why_api
 from .web.access import Access, refuse_to_be_open
-from .web.answers import add_error_handlers, json_answer
+from .web.answers import add_error_handlers, answer_own, json_answer
 from .web.assets import PageFiles
+from .web.bodies import Bodies, BoundedBodies
+from .web.client_address import ClientAddresses
 from .web.guard import Guard
 from .web.origin import UnknownHost, is_known_host, known_hosts
-from .web.proxy import ProxyApp
+from .web.proxy import ProxyApp, answer_proxied
+from .web.rate import LimitedRate
 from .web.sub_path import checked_root_path, is_root_itself, to_the_slash, without_root_path
 
 SAFE_HEADERS: tuple[tuple[bytes, bytes], ...] = (
@@ -122,10 +125,17 @@ def create_app(settings: Settings, *, demo: bool = False, clock: Clock | None = 
     Raises SettingsError where the settings name no usable server, and where it would be open to a network.
     """
     refuse_to_be_open(settings)
-    access = Access(settings.tokens, settings.viewer_tokens)
+    access = Access(
+        settings.tokens,
+        settings.viewer_tokens,
+        session_s=settings.session_s,
+        max_failed_logins=settings.max_failed_logins,
+    )
+    addresses = ClientAddresses(settings.trusted_proxies)
+    bodies = Bodies(settings.max_held_bytes, settings.body_timeout_s)
     runtime = Runtime(settings, demo=demo, clock=clock)
     known = known_hosts(settings.allowed_hosts, settings.host, socket.gethostname())
-    proxy = ProxyApp(runtime.chat_proxy, known)
+    proxy = ProxyApp(runtime.chat_proxy, known, bodies)
     if demo:
         runtime.scenario = Scenario(proxy, runtime.model_name, runtime.writer.emit, runtime.clock)
 
@@ -139,15 +149,26 @@ def create_app(settings: Settings, *, demo: bool = False, clock: Clock | None = 
     site = FastAPI(title="PrefixScope", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     site.state.runtime = runtime
     site.state.access = access
+    site.state.addresses = addresses
     site.state.files = PageFiles(STATIC_DIR)
     add_error_handlers(site)
     for part in (pages, live, api, servers_api, fleet_api, why_api, lint_api, health, metrics, openapi, login):
         site.include_router(part.router)
     site.router.routes.append(site.state.files.route())
     guarded_proxy: ASGIApp = proxy
-    guarded_site: ASGIApp = KnownHosts(site, known)
+    guarded_site: ASGIApp = KnownHosts(BoundedBodies(site, bodies), known)
     if not access.is_open:
         guarded_proxy = Guard(guarded_proxy, access, runtime.clock, to_server=True)
         guarded_site = Guard(guarded_site, access, runtime.clock)
+    if settings.max_client_requests_per_s is not None:
+        guarded_proxy = LimitedRate(
+            guarded_proxy, settings.max_client_requests_per_s, "max_client_requests_per_s", addresses, runtime.clock,
+            answer_proxied, only_changes=False,
+        )  # fmt: skip
+    if settings.max_client_changes_per_s is not None:
+        guarded_site = LimitedRate(
+            guarded_site, settings.max_client_changes_per_s, "max_client_changes_per_s", addresses, runtime.clock,
+            answer_own, only_changes=True,
+        )  # fmt: skip
     root_path = checked_root_path(settings.root_path)
     return App(runtime, site, guarded_proxy, SafeHeaders(guarded_site), proxy.paths.is_extra, root_path)

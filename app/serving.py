@@ -3,19 +3,22 @@
 import asyncio
 import contextlib
 import errno
+import functools
 import logging
 import math
 import signal
 import socket
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from .errors import PrefixScopeError
 from .garbage import settle
-from .web.http_protocol import BoundedHeads
+from .open_files import room_for
+from .settings import Settings
+from .web.http_protocol import LIMITS, BoundedConnection, Limits, Resting
 from .web.ws_protocol import SharedFramesProtocol
 
 MAX_BROWSER_MESSAGE_BYTES = 64 * 1024
@@ -24,14 +27,25 @@ BROKEN_OFF = "ASGI callable returned without completing response."
 ADDRESS_HINT = "Give --host an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them."
 
 
-class Pings(NamedTuple):
-    """Websocket pings to browsers. Proxies on the way may hold a pong back for most of a minute."""
+class Rules(NamedTuple):
+    """How clients' connections are kept, by the settings.
 
-    interval_s: float = 20.0
-    timeout_s: float = 60.0
+    Proxies on the way may hold the pong of a websocket back for most of a minute, and keep connections for a minute.
+    """
+
+    ping_interval_s: float = 20.0
+    ping_timeout_s: float = 60.0
+    keep_alive_s: float = 75.0
+    limits: Limits = LIMITS
 
 
-PINGS = Pings()
+RULES = Rules()
+
+
+def rules_of(settings: Settings) -> Rules:
+    """The settings' rules, with no more connections than this process may have."""
+    limits = Limits(settings.max_head_bytes, settings.head_timeout_s, room_for(settings.max_connections))
+    return Rules(settings.browser_ping_interval_s, settings.browser_ping_timeout_s, settings.keep_alive_s, limits)
 
 
 class CannotListen(PrefixScopeError):
@@ -102,32 +116,33 @@ class _Server(uvicorn.Server):
 
 
 def make_server(
-    app: ASGIApp, shutdown_grace_s: float, on_started: Callable[[], None] = lambda: None, pings: Pings = PINGS
+    app: ASGIApp, shutdown_grace_s: float, on_started: Callable[[], None] = lambda: None, rules: Rules = RULES
 ) -> uvicorn.Server:
     """A server for `app`; running streams get `shutdown_grace_s` to end."""
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http=BoundedHeads,
+        # uvicorn asks for a class, and only ever calls it.
+        http=cast(Any, functools.partial(BoundedConnection, limits=rules.limits, resting=Resting())),
         ws=SharedFramesProtocol,
         ws_per_message_deflate=False,
         ws_max_size=MAX_BROWSER_MESSAGE_BYTES,
-        ws_ping_interval=pings.interval_s,
-        ws_ping_timeout=pings.timeout_s,
+        ws_ping_interval=rules.ping_interval_s,
+        ws_ping_timeout=rules.ping_timeout_s,
         lifespan="on",
         access_log=False,
         log_config=None,
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        timeout_keep_alive=75,
+        timeout_keep_alive=math.ceil(rules.keep_alive_s),
         timeout_graceful_shutdown=math.ceil(shutdown_grace_s),
     )
     return _Server(config, on_started)
 
 
 def serve(
-    app: ASGIApp, bound: socket.socket, shutdown_grace_s: float, on_started: Callable[[], None], pings: Pings = PINGS
+    app: ASGIApp, bound: socket.socket, shutdown_grace_s: float, on_started: Callable[[], None], rules: Rules = RULES
 ) -> None:
     """Serves `app` on `bound` until SIGTERM or SIGINT."""
     logging.getLogger("uvicorn.error").addFilter(_WithoutBrokenStreams())
@@ -140,4 +155,4 @@ def serve(
         on_started()
 
     with contextlib.closing(bound):
-        make_server(app, shutdown_grace_s, started, pings).run(sockets=[bound])
+        make_server(app, shutdown_grace_s, started, rules).run(sockets=[bound])

@@ -52,6 +52,17 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("vllm_api_key", "", "key that the vLLM server demands; never shown or logged"),
     Setting("tokens", "", "tokens of operators, with commas between; not set: whoever reaches it may do everything"),
     Setting("viewer_tokens", "", "tokens of those who may watch, but not send or change anything"),
+    Setting(
+        "trusted_proxies", "", "addresses or networks of reverse proxies whose X-Forwarded-For is believed, with commas"
+    ),
+    Setting("session_s", "43200", "seconds until a login on the page is over"),
+    Setting("max_failed_logins", "5", "wrong tokens a minute and address; above it: 429 until the minute is over"),
+    Setting(
+        "max_client_requests_per_s", "", "proxied requests a second and address; above it: 429; not set: any number"
+    ),
+    Setting(
+        "max_client_changes_per_s", "20", "other requests that send or change something a second and address, likewise"
+    ),
     Setting("insecure", "false", "listen beyond this machine without any token"),
     Setting("show_prompts", "false", "show the text of every request, not only of the page's own (demo: true)"),
     Setting("redact", "false", "show no text at all, of the page's own requests neither; wins over show_prompts"),
@@ -65,8 +76,21 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("extra_paths", "", "further paths of the server that are passed on, with commas; * at the end: all below"),
     Setting("max_streams", "1000", "requests proxied at once; above it: 503 with Retry-After"),
     Setting("max_body_bytes", "104857600", "largest request body that is passed on"),
+    Setting(
+        "max_held_bytes", "1073741824", "bytes of request bodies in memory at once; above it: 503 with Retry-After"
+    ),
+    Setting("max_waiting_bodies", "16", "bodies above 256 KB that wait to be read; further ones pass unread"),
+    Setting("body_timeout_s", "60", "seconds within which a request's body must come, or each 64 KB of it"),
+    Setting("max_head_bytes", "65536", "largest head of a request; above it: 431"),
+    Setting("head_timeout_s", "60", "seconds within which a request's head must come"),
+    Setting("keep_alive_s", "75", "seconds that a client's connection may rest between two requests"),
+    Setting("max_connections", "10000", "connections at once; above it the one that rested longest gives way"),
     Setting("max_sse_line_bytes", "4194304", "longest stream line or body that is read; longer ones pass unread"),
     Setting("max_tokenize_bytes", "4194304", "largest request body whose prompt is tokenised"),
+    Setting("tokenize_timeout_s", "10", "seconds after which a server's tokenizer is no longer waited for"),
+    Setting("max_tokenize_per_s", "20", "prompts a second that a server's tokenizer is asked for, beside the page's"),
+    Setting("max_metrics_bytes", "67108864", "largest /metrics page that is read"),
+    Setting("max_servers", "64", "servers watched at once"),
     Setting("max_requests", "10000", "requests kept"),
     Setting("max_snapshot_requests", "200", "requests in a snapshot"),
     Setting("max_blocks", "2000000", "resident blocks kept a server and rank"),
@@ -103,6 +127,11 @@ class Settings:
     vllm_api_key: str | None
     tokens: str
     viewer_tokens: str
+    trusted_proxies: str
+    session_s: float
+    max_failed_logins: int
+    max_client_requests_per_s: float | None
+    max_client_changes_per_s: float | None
     insecure: bool
     show_prompts: bool
     redact: bool
@@ -116,8 +145,19 @@ class Settings:
     extra_paths: str
     max_streams: int
     max_body_bytes: int
+    max_held_bytes: int
+    max_waiting_bodies: int
+    body_timeout_s: float
+    max_head_bytes: int
+    head_timeout_s: float
+    keep_alive_s: float
+    max_connections: int
     max_sse_line_bytes: int
     max_tokenize_bytes: int
+    tokenize_timeout_s: float
+    max_tokenize_per_s: float
+    max_metrics_bytes: int
+    max_servers: int
     max_requests: int
     max_snapshot_requests: int
     max_blocks: int

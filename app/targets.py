@@ -12,8 +12,6 @@ from .ids import Rank, ServerId
 from .settings import Settings
 from .sources.kv_endpoints import resolved_endpoints
 
-MAX_SERVERS = 64
-
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -49,8 +47,11 @@ def targets_of(settings: Settings) -> tuple[Target, ...]:
         raise SettingsError(
             "which vLLM server? None is given", hint="Pass --vllm http://HOST:8000, or set PREFIXSCOPE_VLLM."
         )
-    if len(servers) > MAX_SERVERS:
-        raise SettingsError(f"vllm: {len(servers)} servers are given", hint=f"At most {MAX_SERVERS} can be watched.")
+    if len(servers) > settings.max_servers:
+        raise SettingsError(
+            f"vllm: {len(servers)} servers are given",
+            hint=f"At most {settings.max_servers} are watched: see max_servers.",
+        )
     again = [server for server, count in Counter(servers).items() if count > 1]
     if again:
         raise SettingsError(f"vllm: {again[0]} is given twice", hint="Give each server once.")

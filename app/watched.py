@@ -43,7 +43,12 @@ class WatchedServer:
             limits=httpx.Limits(max_connections=16, max_keepalive_connections=8),
         )
         self.tokenizer = TokenizerClient(
-            self.server, self.http, settings.vllm_api_key, settings.max_tokenize_bytes, clock=clock
+            self.server,
+            self.http,
+            settings.vllm_api_key,
+            settings.max_tokenize_bytes,
+            clock=clock,
+            timeout_s=settings.tokenize_timeout_s,
         )
         self.block_texts = BlockTexts(self.tokenizer.detokenize)
         self._settings = settings
@@ -84,7 +89,7 @@ class WatchedServer:
         settings, target = self._settings, self.target
         scraper = MetricsScraper(
             self.server, self.http, self.emit, self._clock, settings.scrape_interval_s, settings.scrape_timeout_s,
-            settings.vllm_api_key,
+            settings.vllm_api_key, settings.max_metrics_bytes,
         )  # fmt: skip
         sources: dict[str, tuple[Run, Callable[[str], object] | None]] = {
             "metrics": (scraper.run, scraper.tell_failed),

@@ -36,7 +36,7 @@ def add(commands: Subparsers) -> None:
 def run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Until SIGINT or SIGTERM."""
     from ..demo_engine import engine_process
-    from ..serving import Pings, listen, serve, url_of
+    from ..serving import listen, rules_of, serve, url_of
     from ..web.access import refuse_to_be_open
 
     mode_is_set = options.mode or f"{ENVIRONMENT_PREFIX}MODE" in environment
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
                 f"Embedded engine (exact block accounting, modelled timing): {engine.address.url}",
                 flush=True,
             ),
-            Pings(settings.browser_ping_interval_s, settings.browser_ping_timeout_s),
+            rules_of(settings),
         )
     return 0
 

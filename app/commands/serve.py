@@ -49,7 +49,7 @@ def add(commands: Subparsers) -> None:
 
 def run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Until SIGINT or SIGTERM."""
-    from ..serving import Pings, listen, serve, url_of
+    from ..serving import listen, rules_of, serve, url_of
 
     settings = load_settings(environment, given_settings(options, _FLAGS))
     from ..factory import create_app
@@ -64,6 +64,5 @@ def run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
         f"KV events: {kv_line(first)}",
         *(f"Watched too: {other.server}, KV events: {kv_line(other)}" for other in others),
     ]
-    pings = Pings(settings.browser_ping_interval_s, settings.browser_ping_timeout_s)
-    serve(app, bound, settings.shutdown_grace_s, lambda: print("\n".join(lines), flush=True), pings)
+    serve(app, bound, settings.shutdown_grace_s, lambda: print("\n".join(lines), flush=True), rules_of(settings))
     return 0

@@ -40,7 +40,8 @@ class BodyUnread(Exception):
 class BodyReader:
     """The process, and the queue before it. One body at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_waiting: int = MAX_WAITING) -> None:
+        self._max_waiting = max_waiting
         self._turn = asyncio.Lock()
         self._jobs: set[asyncio.Task[bytes | None]] = set()
         self._process: subprocess.Popen[bytes] | None = None
@@ -67,7 +68,7 @@ class BodyReader:
         await self._stop()
 
     async def _ask(self, question: Question, body: Sequence[bytes | bytearray]) -> bytes:
-        if self._closed or len(self._jobs) > MAX_WAITING:
+        if self._closed or len(self._jobs) > self._max_waiting:
             raise BodyUnread("the dashboard is stopping" if self._closed else "other large bodies are being read")
         # A task of its own: where who asks gives up, the answer is taken all the same, lest the next question gets it.
         job = asyncio.get_running_loop().create_task(self._answer(question, body), name="large body")

@@ -40,8 +40,10 @@ class ChatProxy:
         self.settings = settings
         self.clock = clock
         self.upstream = upstream or HttpUpstream(server, clock, settings.connect_timeout_s, settings.read_timeout_s)
-        self.body_reader = BodyReader()
-        self.prompt_tokens = PromptTokens(server, tokenizer, emit, clock, settings.max_tokenize_bytes)
+        self.body_reader = BodyReader(settings.max_waiting_bodies)
+        self.prompt_tokens = PromptTokens(
+            server, tokenizer, emit, clock, settings.max_tokenize_bytes, settings.max_tokenize_per_s
+        )
         self._parts = ProxyParts(
             server, settings, emit, clock, server_record, self.upstream, self.prompt_tokens, self.body_reader,
             salt_key or secrets.token_bytes(KEY_BYTES), self._later,

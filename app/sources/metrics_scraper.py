@@ -38,7 +38,9 @@ class MetricsScraper:
         interval_s: float,
         timeout_s: float,
         api_key: str | None,
+        max_page_bytes: int = MAX_PAGE_BYTES,
     ) -> None:
+        self._max_page_bytes = max_page_bytes
         self._server = server
         self._http = http
         self._emit = emit
@@ -75,7 +77,7 @@ class MetricsScraper:
         try:
             reading = await read_http(
                 self._http, self._server, PATH, api_key=self._api_key, timeout_s=self._timeout_s,
-                max_bytes=MAX_PAGE_BYTES, accept=ACCEPT,
+                max_bytes=self._max_page_bytes, accept=ACCEPT,
             )  # fmt: skip
             status = reading.status
             exposition = await self._read(reading) if status == 200 else None

@@ -39,7 +39,16 @@ class _Waiting(NamedTuple):
 class PromptTokens:
     """The queue of prompts to tokenise, and the task that works it off while there is work."""
 
-    def __init__(self, server: ServerId, tokenizer: Tokenizer, emit: Emit, clock: Clock, max_body_bytes: int) -> None:
+    def __init__(
+        self,
+        server: ServerId,
+        tokenizer: Tokenizer,
+        emit: Emit,
+        clock: Clock,
+        max_body_bytes: int,
+        rate_per_s: float = RATE_PER_S,
+    ) -> None:
+        self._rate_per_s = rate_per_s
         self._server = server
         self._tokenizer = tokenizer
         self._emit = emit
@@ -96,9 +105,9 @@ class PromptTokens:
     def _spend(self) -> float:
         """Takes one call from the budget; else the seconds until there is one."""
         now = self._clock.monotonic()
-        self._budget = min(float(BURST), self._budget + (now - self._budget_s) * RATE_PER_S)
+        self._budget = min(float(BURST), self._budget + (now - self._budget_s) * self._rate_per_s)
         self._budget_s = now
         if self._budget < 1:
-            return (1 - self._budget) / RATE_PER_S + 0.001
+            return (1 - self._budget) / self._rate_per_s + 0.001
         self._budget -= 1
         return 0.0

@@ -16,9 +16,8 @@ from ..settings import Settings
 
 LEAST_TOKEN_CHARACTERS = 16
 MAX_SESSIONS = 1000
-SESSION_S = 12 * 3600.0
-MAX_FAILED_LOGINS = 5
 FAILED_LOGIN_S = 60.0
+"""So long a wrong token counts against the address that it came from."""
 MAX_WATCHED_ADDRESSES = 10_000
 
 
@@ -53,8 +52,12 @@ class TooManyLogins(PrefixScopeError):
 class Access:
     """The tokens of the settings, and who is logged in. Times are monotonic seconds."""
 
-    def __init__(self, tokens: str, viewer_tokens: str) -> None:
+    def __init__(
+        self, tokens: str, viewer_tokens: str, *, session_s: float = 43_200.0, max_failed_logins: int = 5
+    ) -> None:
         """Both are tokens with commas between. Raises SettingsError for one that can be guessed."""
+        self.session_s = session_s
+        self._max_failed_logins = max_failed_logins
         self._roles = tuple(
             (_digest(token), role)
             for role, text in ((Role.OPERATOR, tokens), (Role.VIEWER, viewer_tokens))
@@ -87,8 +90,10 @@ class Access:
         Raises TooManyLogins while `address` has failed too often within a minute, NotLoggedIn for an unknown token.
         """
         failures = [failed_s for failed_s in self._failures.get(address, []) if at_s - failed_s < FAILED_LOGIN_S]
-        if len(failures) >= MAX_FAILED_LOGINS:
-            raise TooManyLogins("Too many wrong tokens.", hint=f"Wait {FAILED_LOGIN_S:.0f} seconds, then try again.")
+        if len(failures) >= self._max_failed_logins:
+            error = TooManyLogins("Too many wrong tokens.", hint=f"Wait {FAILED_LOGIN_S:.0f} seconds, then try again.")
+            error.retry_after_s = failures[0] + FAILED_LOGIN_S - at_s
+            raise error
         role = self.role_of_token(token)
         if role is None:
             self._failures[address] = [*failures, at_s]
@@ -97,7 +102,7 @@ class Access:
                 self._failures.popitem(last=False)
             raise NotLoggedIn("This token isn't known.", hint="Ask whoever runs the dashboard for one.")
         session = secrets.token_urlsafe(32)
-        self._sessions[_digest(session)] = (role, at_s + SESSION_S)
+        self._sessions[_digest(session)] = (role, at_s + self.session_s)
         if len(self._sessions) > MAX_SESSIONS:
             self._sessions.popitem(last=False)
         return session

@@ -1,6 +1,7 @@
 """How the dashboard's own API answers: JSON of contract values, and every error in one shape."""
 
 import logging
+import math
 from typing import Any
 
 import msgspec
@@ -9,10 +10,13 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Send
 
 from ..errors import BadRequest, NotFound, PrefixScopeError, error_body
 
 _encoder = msgspec.json.Encoder()
+BODY_UNREAD = frozenset({408, 413})
+"""Statuses with which the rest of a request's body is not waited for: the connection is of no more use."""
 logger = logging.getLogger(__name__)
 
 
@@ -24,6 +28,23 @@ def json_answer(value: Any, status: int = 200) -> Response:
 def json_text(body: bytes, status: int = 200) -> Response:
     """JSON that is encoded already."""
     return Response(body, status, {"cache-control": "no-store"}, "application/json")
+
+
+def error_answer(error: PrefixScopeError) -> Response:
+    """The dashboard's one JSON shape, with the error's status, and when to try again where that is known."""
+    answer = json_answer(error_body(error), error.status)
+    if error.retry_after_s is not None:
+        answer.headers["retry-after"] = str(math.ceil(error.retry_after_s))
+    if error.status in BODY_UNREAD:
+        answer.headers["connection"] = "close"
+    return answer
+
+
+async def answer_own(send: Send, error: PrefixScopeError) -> None:
+    """`error_answer` as a bare ASGI response."""
+    answer = error_answer(error)
+    await send({"type": "http.response.start", "status": answer.status_code, "headers": answer.raw_headers})
+    await send({"type": "http.response.body", "body": answer.body})
 
 
 def flat(record: object, **more: object) -> dict[str, Any]:
@@ -43,7 +64,7 @@ def add_error_handlers(app: FastAPI) -> None:
 
 async def _own(request: Request, error: Exception) -> Response:
     assert isinstance(error, PrefixScopeError)
-    return json_answer(error_body(error), error.status)
+    return error_answer(error)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

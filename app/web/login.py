@@ -1,5 +1,6 @@
 """`/login`: a token for a cookie; `/logout` ends it. There only while a token is set; one form, no script."""
 
+import math
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request
@@ -8,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ..errors import BadRequest, PrefixScopeError
 from ..page_files import TEMPLATES_DIR
-from .access import SESSION_S, Access
+from .access import Access
 from .guard import COOKIE, LOGIN_PATH, session_of
 from .origin import ForeignOrigin, is_same_origin
 
@@ -29,15 +30,15 @@ async def log_in(request: Request) -> Response:
     if not is_same_origin(request.headers.get("origin"), request.headers.get("host")):
         raise ForeignOrigin("Only this dashboard's own page may log in.")
     token = (await _fields(request)).get("token", "").strip()
-    address = request.client.host if request.client else ""
+    access, address = _access(request), request.app.state.addresses.of(request.scope)
     try:
-        session = _access(request).log_in(token, address, request.app.state.runtime.clock.monotonic())
+        session = access.log_in(token, address, request.app.state.runtime.clock.monotonic())
     except PrefixScopeError as error:
         return _form(request, error)
     answer = RedirectResponse("./", 303)
     # The scheme is the reverse proxy's to tell; a client that lies about it only loses its own cookie.
     secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
-    answer.set_cookie(COOKIE, session, max_age=int(SESSION_S), httponly=True, samesite="strict", secure=secure)
+    answer.set_cookie(COOKIE, session, max_age=int(access.session_s), httponly=True, samesite="strict", secure=secure)
     return answer
 
 
@@ -61,6 +62,8 @@ def _form(request: Request, error: PrefixScopeError | None) -> Response:
     status = error.status if error else 200
     answer = _templates.TemplateResponse(request, "login.html", {"error": error}, status_code=status)
     answer.headers["cache-control"] = "no-store"
+    if error is not None and error.retry_after_s is not None:
+        answer.headers["retry-after"] = str(math.ceil(error.retry_after_s))
     return answer
 
 

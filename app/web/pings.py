@@ -23,7 +23,7 @@ MAX_BODY_BYTES = 16 * 1024 * 1024
 """Of a body that isn't a stream, as much is kept until it is passed on as one event."""
 
 
-async def answer_with_pings(exchange: Exchange, send: Send, interval_s: float) -> None:
+async def answer_with_pings(exchange: Exchange, send: Send, interval_s: float, body_sent: Callable[[], None]) -> None:
     """Serves an exchange that `takes_pings`. Raises PrefixScopeError while nothing was sent to the client."""
     opened = False
 
@@ -36,6 +36,7 @@ async def answer_with_pings(exchange: Exchange, send: Send, interval_s: float) -
 
     try:
         await _send_with_pings(exchange, ping, interval_s)
+        body_sent()
         if not opened:
             await send({"type": "http.response.start", "status": exchange.status, "headers": exchange.headers})
         elif not exchange.streamed or exchange.status >= 400:

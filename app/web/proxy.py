@@ -5,7 +5,8 @@ still there. Errors of its own have a body that both OpenAI's clients and the da
 """
 
 import asyncio
-from collections.abc import MutableMapping
+import math
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import msgspec
@@ -13,16 +14,13 @@ import msgspec
 from ..errors import PrefixScopeError, error_body
 from ..sources.body_reader import OFF_LOOP_BYTES
 from ..sources.chat_proxy import Call, ChatProxy, Exchange
+from .bodies import Bodies, Held
 from .origin import UnknownHost, is_known_host, is_same_origin
 from .paths import ServerPaths
 from .pings import answer_with_pings
 from .steps import Departure, Receive, Send, Sender, Waiting, first_step
 
 Scope = MutableMapping[str, Any]
-
-BODY_IDLE_S = 60.0
-"""Without a byte of a request's body for so long, its place among `max_streams` is given to others."""
-
 
 PIECE_BYTES = 64 * 1024
 """Pieces of a large body are at least of this size."""
@@ -35,13 +33,6 @@ class BodyTooLarge(PrefixScopeError):
     code = "body_too_large"
 
 
-class BodyTimeout(PrefixScopeError):
-    """A client that stopped in the middle of its request."""
-
-    status = 408
-    code = "body_timeout"
-
-
 class ClientGone(Exception):
     """The client left before its request was complete."""
 
@@ -49,7 +40,11 @@ class ClientGone(Exception):
 class ProxyApp:
     """The ASGI application. `known_hosts`: the names that pages of this dashboard are opened by."""
 
-    def __init__(self, proxy: ChatProxy, known_hosts: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, proxy: ChatProxy, known_hosts: frozenset[str] = frozenset(), bodies: Bodies | None = None
+    ) -> None:
+        settings = proxy.settings
+        self._bodies = bodies or Bodies(settings.max_held_bytes, settings.body_timeout_s)
         self._proxy = proxy
         self._known_hosts = known_hosts
         self.paths = ServerPaths(proxy.settings.extra_paths)
@@ -67,8 +62,9 @@ class ProxyApp:
             from_own_page = self._is_from_own_page(scope["headers"])
             began_s = proxy.enter()
         except PrefixScopeError as error:
-            await _answer(send, error)
+            await answer_proxied(send, error)
             return
+        held = self._bodies.hold()
         try:
             # Nothing here holds on to the body, which may be large, and its answer long.
             exchange = proxy.open(
@@ -77,17 +73,18 @@ class ProxyApp:
                     path,
                     target,
                     scope["headers"],
-                    await _read_body(scope, receive, proxy.settings.max_body_bytes),
+                    await self._read_body(scope, receive, held),
                     from_own_page,
                     began_s,
                 )
             )
-            await _exchange(exchange, receive, send, self._ping_interval_s)
+            await _exchange(exchange, receive, send, self._ping_interval_s, held.release)
         except ClientGone:
             pass
         except PrefixScopeError as error:
-            await _answer(send, error)
+            await answer_proxied(send, error)
         finally:
+            held.release()
             proxy.leave()
 
     def _is_from_own_page(self, headers: list[tuple[bytes, bytes]]) -> bool:
@@ -108,10 +105,52 @@ class ProxyApp:
             )
         return True
 
+    async def _read_body(self, scope: Scope, receive: Receive, held: Held) -> bytes | tuple[bytes, ...]:
+        """The whole body; a large one in pieces, since joining them would take milliseconds."""
+        max_bytes = self._proxy.settings.max_body_bytes
+        for name, value in scope["headers"]:
+            if name == b"content-length" and value.isdigit() and int(value) > max_bytes:
+                raise _too_large(max_bytes)
+        pieces: list[bytes] = []
+        large: list[bytes] = []
+        size = unjoined = 0
+        more = True
+        while more:
+            step = first_step(receive())
+            if isinstance(step, Waiting):
+                message = await held.next_message(step)
+            else:
+                message = step
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            if piece := message.get("body", b""):
+                pieces.append(piece)
+                size += len(piece)
+                unjoined += len(piece)
+                held.add(len(piece))
+                if size > OFF_LOOP_BYTES and unjoined >= PIECE_BYTES:
+                    large.append(b"".join(pieces))
+                    pieces.clear()
+                    unjoined = 0
+                if size > max_bytes:
+                    raise _too_large(max_bytes)
+            more = message.get("more_body", False)
+        if large:
+            return (*large, b"".join(pieces))
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-async def _exchange(exchange: Exchange, receive: Receive, send: Send, ping_interval_s: float | None) -> None:
-    """Raises PrefixScopeError while nothing was sent to the client. Later failures break the client's stream off, as
-    the server's was: the coroutine returns without the last message, and the HTTP server closes the connection.
+
+async def _exchange(
+    exchange: Exchange,
+    receive: Receive,
+    send: Send,
+    ping_interval_s: float | None,
+    body_sent: Callable[[], None],
+) -> None:
+    """Calls `body_sent` once the request's body is no longer here.
+
+    Raises PrefixScopeError while nothing was sent to the client. Later failures break the client's stream off, as the
+    server's was: the coroutine returns without the last message, and the HTTP server closes the connection.
     """
     task = asyncio.current_task()
     assert task is not None
@@ -124,9 +163,10 @@ async def _exchange(exchange: Exchange, receive: Receive, send: Send, ping_inter
     departure = Departure(receive, client_left)
     try:
         if ping_interval_s is not None and await exchange.takes_pings():
-            await answer_with_pings(exchange, send, ping_interval_s)
+            await answer_with_pings(exchange, send, ping_interval_s, body_sent)
             return
         await exchange.send()
+        body_sent()
         await send({"type": "http.response.start", "status": exchange.status, "headers": exchange.headers})
         sender = Sender(send)
         while not exchange.complete:
@@ -144,50 +184,13 @@ async def _exchange(exchange: Exchange, receive: Receive, send: Send, ping_inter
         exchange.close()
 
 
-async def _read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes | tuple[bytes, ...]:
-    """The whole body; a large one in pieces, since joining them would take milliseconds."""
-    for name, value in scope["headers"]:
-        if name == b"content-length" and value.isdigit() and int(value) > max_bytes:
-            raise _too_large(max_bytes)
-    pieces: list[bytes] = []
-    large: list[bytes] = []
-    size = held = 0
-    more = True
-    while more:
-        step = first_step(receive())
-        if isinstance(step, Waiting):
-            try:
-                async with asyncio.timeout(BODY_IDLE_S):
-                    message = await step
-            except TimeoutError:
-                raise BodyTimeout(f"no more of the request's body came for {BODY_IDLE_S:g} s") from None
-        else:
-            message = step
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        if piece := message.get("body", b""):
-            pieces.append(piece)
-            size += len(piece)
-            held += len(piece)
-            if size > OFF_LOOP_BYTES and held >= PIECE_BYTES:
-                large.append(b"".join(pieces))
-                pieces.clear()
-                held = 0
-            if size > max_bytes:
-                raise _too_large(max_bytes)
-        more = message.get("more_body", False)
-    if large:
-        return (*large, b"".join(pieces))
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
 def _too_large(max_bytes: int) -> BodyTooLarge:
     return BodyTooLarge(
         f"the request body is larger than {max_bytes} bytes", hint="Send less, or raise max_body_bytes."
     )
 
 
-async def _answer(send: Send, error: PrefixScopeError) -> None:
+async def answer_proxied(send: Send, error: PrefixScopeError) -> None:
     """One body for both kinds of reader: `error.message`, `type` and `code` for OpenAI's clients, `code` and `hint`
     for the dashboard's own.
     """
@@ -196,8 +199,8 @@ async def _answer(send: Send, error: PrefixScopeError) -> None:
         shape["message"] = f"{error.message}. {error.hint}"
     body = msgspec.json.encode({"error": {**shape, "type": _TYPES.get(error.status, "server_error"), "param": None}})
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    if error.status == 503:
-        headers.append((b"retry-after", b"1"))
+    if error.retry_after_s is not None:
+        headers.append((b"retry-after", b"%d" % math.ceil(error.retry_after_s)))
     if error.status in (408, 413):
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
@@ -209,6 +212,7 @@ _TYPES = {
     404: "not_found_error",
     408: "timeout_error",
     413: "invalid_request_error",
+    429: "rate_limit_error",
     503: "overloaded_error",
     504: "timeout_error",
 }

@@ -13,7 +13,7 @@ import httpx
 from websockets.asyncio.client import ClientConnection, connect
 
 from app.factory import App, create_app
-from app.serving import Pings, listen, make_server, url_of
+from app.serving import listen, make_server, rules_of, url_of
 from app.settings import load_settings
 from tests.processes import Process, app_process, free_ports
 
@@ -111,8 +111,7 @@ async def dashboard(settings: dict[str, str], *, demo: bool = False) -> AsyncIte
     app = create_app(parsed, demo=demo)
     bound = listen(parsed.host, parsed.port)
     started = asyncio.Event()
-    pings = Pings(parsed.browser_ping_interval_s, parsed.browser_ping_timeout_s)
-    server = make_server(app, parsed.shutdown_grace_s, started.set, pings)
+    server = make_server(app, parsed.shutdown_grace_s, started.set, rules_of(parsed))
     serving = asyncio.create_task(server.serve(sockets=[bound]))
     url = url_of(bound)
     try:

@@ -296,8 +296,8 @@ async def test_interim_responses_are_left_out() -> None:
 
 
 @on_both_loops
-async def test_a_body_that_stops_coming_gives_its_place_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with rig(whole) as r:
+async def test_a_body_that_stops_coming_gives_its_place_up() -> None:
+    async with rig(whole, body_timeout_s="0.2") as r:
         client = await Client.to(r.url)
         client.writer.write(b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf")
         answer = await client.answer()

@@ -4,9 +4,7 @@ from app.errors import SettingsError
 from app.settings import load_settings
 from app.web.access import (
     FAILED_LOGIN_S,
-    MAX_FAILED_LOGINS,
     MAX_SESSIONS,
-    SESSION_S,
     Access,
     NotLoggedIn,
     Role,
@@ -14,12 +12,13 @@ from app.web.access import (
     refuse_to_be_open,
 )
 
+SESSION_S, MAX_FAILED_LOGINS = 3600.0, 3
 OPERATOR, SECOND, VIEWER = "o" * 16, "second-operator-token", "v" * 20
 
 
 @pytest.fixture
 def access() -> Access:
-    return Access(f"{OPERATOR}, {SECOND}", VIEWER)
+    return Access(f"{OPERATOR}, {SECOND}", VIEWER, session_s=SESSION_S, max_failed_logins=MAX_FAILED_LOGINS)
 
 
 def test_each_token_has_its_role(access: Access) -> None:
@@ -69,8 +68,9 @@ def test_an_address_that_fails_too_often_waits_even_with_the_right_token(access:
     for _ in range(MAX_FAILED_LOGINS):
         with pytest.raises(NotLoggedIn):
             access.log_in("wrong", "a", at_s=0.0)
-    with pytest.raises(TooManyLogins):
+    with pytest.raises(TooManyLogins) as refused:
         access.log_in(OPERATOR, "a", at_s=1.0)
+    assert refused.value.retry_after_s == FAILED_LOGIN_S - 1.0
     assert access.log_in(OPERATOR, "b", at_s=1.0)
     assert access.log_in(OPERATOR, "a", at_s=FAILED_LOGIN_S)
 
