@@ -61,6 +61,8 @@ def evicted(case: LossCase) -> Cause | None:
         return None
     slot = case.path[case.reused]
     if slots.resident_at(slot, case.number):
+        if reset(case) is not None:
+            return None
         return Cause("unexplained", {"reason": "seemed_resident", "block": case.reused + 1})
     lost = [lost for lost in case.path[case.reused : case.reusable] if not slots.resident_at(lost, case.number)]
     seconds = _since(case.request.sent.at_s, slots.gone_s[slot])
@@ -78,16 +80,28 @@ def evicted(case: LossCase) -> Cause | None:
 
 
 def reset(case: LossCase) -> Cause | None:
-    """The block wanted was resident until the whole cache was emptied."""
+    """The block wanted was resident until the whole cache was emptied.
+
+    vLLM empties it only while no request runs, and says so with its next scheduler step: where that is the step that
+    admits this request, the event comes after the send, and before the first token.
+    """
     if case.book is None:
         return None
     for epoch in reversed(case.book.cache.epochs):
-        if epoch.cleared_number > case.number or epoch.slots.block_size != case.size:
+        if epoch.slots.block_size != case.size:
+            continue
+        if epoch.cleared_number > case.number and epoch.cleared_s > _began_to_answer_s(case.request):
             continue
         if len(known_path(epoch.slots, case.prompt)) > case.reused:
             seconds = _since(case.request.sent.at_s, epoch.cleared_s)
             return Cause("reset", {"seconds": seconds, "reason": epoch.reason})
     return None
+
+
+def _began_to_answer_s(request: Request) -> float:
+    if request.first_s is not None:
+        return request.first_s
+    return request.sent.at_s if request.ended is None else request.ended.at_s
 
 
 def _since(sent_s: float, gone_s: float) -> float | None:

@@ -347,6 +347,26 @@ def test_causes_that_hold_as_well_are_listed() -> None:
     assert (record.verdict.code, record.verdict.others) == ("reset", ())
 
 
+def test_a_reset_that_is_told_with_the_step_that_admits_the_request_is_one_before_it() -> None:
+    scene = scene_with(1, 2, 3)
+    scene.send("r", PROMPT)
+    scene.now += 0.01
+    scene.kv(CLEARED, stored(1, 2, 3))
+    scene.now += 0.01
+    scene.end("r", 13, cached=0)
+    assert scene.code("r") == "reset"
+    assert scene.params("r")["seconds"] is None
+
+
+def test_a_reset_after_the_answer_began_explains_nothing() -> None:
+    scene = scene_with(1, 2, 3)
+    scene.send("r", PROMPT)
+    scene.end("r", 13, cached=0)
+    scene.now += 1
+    scene.kv(CLEARED)
+    assert scene.code("r") == "unexplained"
+
+
 def test_blocks_that_a_running_request_will_store_explain_more_than_an_eviction_before() -> None:
     scene = scene_with(1, 2, 3)
     scene.kv(removed(3, 2, 1))
