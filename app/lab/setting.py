@@ -49,13 +49,14 @@ class Setting:
 
     @property
     def longest_prompt(self) -> int:
-        """Tokens of a prompt that leave room for an answer, and for a second prompt like it in the pool.
+        """Tokens of a prompt that leave room for an answer, and for two more prompts like it in the pool.
 
-        Beyond half of the pool the requests of one side push the other's blocks out.
+        Sides take turns in random order: two cold prompts may follow each other, and a pool without room for both would
+        give up the warm one's blocks.
         """
         longest = (self.server.max_model_len or 4096) - 16
         if self.server.num_gpu_blocks:
-            longest = min(longest, (self.server.num_gpu_blocks - 1) * self.block_size // 2 - self.block_size)
+            longest = min(longest, (self.server.num_gpu_blocks - 1) * self.block_size // 3 - self.block_size)
         return longest
 
     def draw(self, purpose: str) -> random.Random:

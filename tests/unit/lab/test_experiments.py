@@ -94,7 +94,7 @@ def test_the_sweep_finds_the_slopes_of_the_machine() -> None:
 def test_a_small_context_gets_lengths_that_fit_with_equal_rests() -> None:
     made = setting(prefix_length.EXPERIMENT, max_model_len=2048, num_gpu_blocks=64, block_size=32)
     lengths = prefix_length.lengths_for(made)
-    assert len(lengths) == 5 and max(lengths) <= made.longest_prompt < 64 * 32 / 2
+    assert len(lengths) == 5 and max(lengths) <= made.longest_prompt < 64 * 32 / 3
     assert len({length % 32 for length in lengths}) == 1
 
 
