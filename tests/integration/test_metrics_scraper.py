@@ -13,7 +13,7 @@ import pytest
 from app.ids import ServerId
 from app.observations import MetricsFailed, MetricsSampled
 from app.sources.clock import SystemClock
-from app.sources.metrics_scraper import MetricsScraper
+from app.sources.metrics_scraper import MAX_PAGE_BYTES, MetricsScraper
 from tests.integration.observed import Observed, in_background
 from tests.integration.small_http import Answer, SmallHttp
 
@@ -24,11 +24,17 @@ KEY = "secret-key"
 
 @asynccontextmanager
 async def scraping(
-    url: str, interval_s: float = 0.01, timeout_s: float = 5.0, key: str | None = None
+    url: str,
+    interval_s: float = 0.01,
+    timeout_s: float = 5.0,
+    key: str | None = None,
+    max_page_bytes: int = MAX_PAGE_BYTES,
 ) -> AsyncIterator[Observed]:
     observed = Observed()
     async with httpx.AsyncClient(trust_env=False) as http:
-        scraper = MetricsScraper(ServerId(url), http, observed.emit, SystemClock(), interval_s, timeout_s, key)
+        scraper = MetricsScraper(
+            ServerId(url), http, observed.emit, SystemClock(), interval_s, timeout_s, key, max_page_bytes
+        )
         async with in_background(scraper.run):
             yield observed
 
@@ -37,8 +43,11 @@ def page(body: bytes = PAGE, status: int = 200) -> Answer:
     return Answer(status, body, "text/plain; version=0.0.4; charset=utf-8")
 
 
-async def reason(answer: Answer, timeout_s: float = 5.0) -> MetricsFailed:
-    async with SmallHttp({"/metrics": answer}) as server, scraping(server.url, timeout_s=timeout_s) as observed:
+async def reason(answer: Answer, timeout_s: float = 5.0, max_page_bytes: int = MAX_PAGE_BYTES) -> MetricsFailed:
+    async with (
+        SmallHttp({"/metrics": answer}) as server,
+        scraping(server.url, timeout_s=timeout_s, max_page_bytes=max_page_bytes) as observed,
+    ):
         await observed.until(lambda: bool(observed.all))
         failed = observed.all[0]
         assert isinstance(failed, MetricsFailed)
@@ -148,6 +157,5 @@ async def test_ticks_that_pass_during_a_slow_reading_are_left_out() -> None:
         assert server.most_in_flight == 1
 
 
-async def test_a_page_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.sources.metrics_scraper.MAX_PAGE_BYTES", 1000)
-    assert "more than 1000 bytes" in (await reason(page(PAGE * 100))).reason
+async def test_a_page_beyond_the_limit() -> None:
+    assert "more than 1000 bytes" in (await reason(page(PAGE * 100), max_page_bytes=1000)).reason

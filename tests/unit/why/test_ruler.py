@@ -43,5 +43,8 @@ def test_a_megabyte_is_measured_in_proportion_to_its_length() -> None:
         assert len(ruler.boundaries) == (len(pieces) - 1) // 16
         return spent
 
+    def least_s(characters: int) -> float:
+        return min(spent_s(characters) for _ in range(3))  # the garbage of other tests may be collected within one
+
     # Ten times the text; work that grows with its square would take a hundred times as long.
-    assert spent_s(320_000) < 40 * max(spent_s(32_000), 0.002)
+    assert least_s(320_000) < 40 * max(least_s(32_000), 0.002)

@@ -89,4 +89,7 @@ def test_sections_of_a_megabyte_take_time_in_proportion_to_it(filler: str) -> No
         assert sections[-1].role == "user"
         return spent
 
-    assert spent_s(1_000_000) < 40 * max(spent_s(100_000), 0.002)
+    def least_s(characters: int) -> float:
+        return min(spent_s(characters) for _ in range(3))  # the garbage of other tests may be collected within one
+
+    assert least_s(1_000_000) < 40 * max(least_s(100_000), 0.002)
