@@ -33,7 +33,7 @@ def by_prefix(number: int, lookup: Lookup, pools: Sequence[LruPool]) -> int:
     """By a hash of the first blocks, whatever is resident where. A prompt without a full block goes in turn."""
     if not lookup.blocks:
         return number % len(pools)
-    last = lookup.blocks[: min(HASHED_BLOCKS, len(lookup.blocks))][-1]
+    last = lookup.blocks[:HASHED_BLOCKS][-1]
     return crc32(last.to_bytes(8, "little")) % len(pools)
 
 

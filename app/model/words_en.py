@@ -11,9 +11,8 @@ ENGLISH = Language(
     unknown_time="some time",
     sentences={
         "inferred": "Inferred from KV events: the server didn't report it.",
-        "by_router": "As a router in front of the servers reported it: of a split into prefill and decode nodes, it "
-        "may "
-        "be the decode node's.",
+        "by_router": "As a router in front of the servers reported it: of a split into prefill and decode nodes, "
+        "it may be the decode node's.",
         # What was reused.
         "reuse.blocks": "Reused {reused_blocks} of {prompt_blocks:block}.",
         "reuse.tokens": "Reused {cached_tokens:token} of {prompt_tokens}.",
@@ -25,12 +24,10 @@ ENGLISH = Language(
         "full_hit.detail": "All that can be reused was{counted} only full blocks are cached.",
         "exact_multiple": "The prompt fills exactly one block of {block_size} tokens, which is cached, and can't be "
         "reused.",
-        "exact_multiple.detail": "The last token is always computed anew, and its block with it. One token more, and "
-        "it "
-        "is reused.",
-        "exact_multiple.why": "All that can be reused was{counted} the last token is always computed anew, and its "
-        "block "
-        "with it.",
+        "exact_multiple.detail": "The last token is always computed anew, and its block with it. One token more, "
+        "and it is reused.",
+        "exact_multiple.why": "All that can be reused was{counted} the last token is always computed anew, and "
+        "its block with it.",
         "exact_multiple.of": "The {prompt_tokens} tokens are an exact multiple of the block of {block_size}.",
         "counted": ": {computed_tokens:token} computed, since",
         "counted.unknown": ";",
@@ -150,8 +147,7 @@ ENGLISH = Language(
         "failed.timed_out": "The server didn't answer in time.",
         "failed.server_gone": "The connection to the server was lost.",
         "failed.status": "The server refused the request with status {status}.",
-        "failed.closed": "The server's connection was closed {closed_after_ms:time} after the request was sent; when "
-        "the "
-        "server stopped, only its own running requests tell.",
+        "failed.closed": "The server's connection was closed {closed_after_ms:time} after the request was sent; "
+        "when the server stopped, only its own running requests tell.",
     },
 )

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from ..ids import RequestId, ServerId
 from ..observations import Malformed, RequestPromptTokens
+from .allowance import Allowance
 from .clock import Clock
 from .response_tap import Emit
 
@@ -48,7 +49,6 @@ class PromptTokens:
         max_body_bytes: int,
         rate_per_s: float = RATE_PER_S,
     ) -> None:
-        self._rate_per_s = rate_per_s
         self._server = server
         self._tokenizer = tokenizer
         self._emit = emit
@@ -56,8 +56,7 @@ class PromptTokens:
         self._max_body_bytes = max_body_bytes
         self._waiting: deque[_Waiting] = deque(maxlen=MAX_WAITING)
         self._task: asyncio.Task[None] | None = None
-        self._budget = float(BURST)
-        self._budget_s = clock.monotonic()
+        self._allowance = Allowance(rate_per_s, BURST, clock.monotonic())
 
     def ask(self, request: RequestId, path: str, body: bytes) -> None:
         """Queues a prompt; its tokens follow as an observation, if at all. Larger bodies than allowed are left out."""
@@ -77,9 +76,10 @@ class PromptTokens:
     async def _work(self) -> None:
         try:
             while self._waiting:
-                wait_s = self._spend()
-                if wait_s > 0:
-                    await asyncio.sleep(wait_s)
+                wait_s = self._allowance.take(self._clock.monotonic())
+                if wait_s:
+                    # A timer may fire a little early.
+                    await asyncio.sleep(wait_s + 0.001)
                     continue
                 waiting = self._waiting.popleft()
                 token_ids = await self._tokens_of(waiting)
@@ -101,13 +101,3 @@ class PromptTokens:
             detail = f"asking for the prompt's tokens failed: {name}"
             self._emit(Malformed(self._server, "tokenize", detail, at_s, request=waiting.request))
         return None
-
-    def _spend(self) -> float:
-        """Takes one call from the budget; else the seconds until there is one."""
-        now = self._clock.monotonic()
-        self._budget = min(float(BURST), self._budget + (now - self._budget_s) * self._rate_per_s)
-        self._budget_s = now
-        if self._budget < 1:
-            return (1 - self._budget) / self._rate_per_s + 0.001
-        self._budget -= 1
-        return 0.0

@@ -33,11 +33,18 @@ def json_text(body: bytes, status: int = 200) -> Response:
 def error_answer(error: PrefixScopeError) -> Response:
     """The dashboard's one JSON shape, with the error's status, and when to try again where that is known."""
     answer = json_answer(error_body(error), error.status)
-    if error.retry_after_s is not None:
-        answer.headers["retry-after"] = str(math.ceil(error.retry_after_s))
-    if error.status in BODY_UNREAD:
-        answer.headers["connection"] = "close"
+    answer.headers.update(error_headers(error))
     return answer
+
+
+def error_headers(error: PrefixScopeError) -> dict[str, str]:
+    """What an error's answer says beside its body: when to try again, and that the connection ends."""
+    headers: dict[str, str] = {}
+    if error.retry_after_s is not None:
+        headers["retry-after"] = str(math.ceil(error.retry_after_s))
+    if error.status in BODY_UNREAD:
+        headers["connection"] = "close"
+    return headers
 
 
 async def answer_own(send: Send, error: PrefixScopeError) -> None:

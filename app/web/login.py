@@ -1,6 +1,5 @@
 """`/login`: a token for a cookie; `/logout` ends it. There only while a token is set; one form, no script."""
 
-import math
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request
@@ -10,6 +9,7 @@ from starlette.responses import RedirectResponse, Response
 from ..errors import BadRequest, PrefixScopeError
 from ..page_files import TEMPLATES_DIR
 from .access import Access
+from .answers import error_headers
 from .guard import COOKIE, LOGIN_PATH, session_of
 from .origin import ForeignOrigin, is_same_origin
 
@@ -62,8 +62,8 @@ def _form(request: Request, error: PrefixScopeError | None) -> Response:
     status = error.status if error else 200
     answer = _templates.TemplateResponse(request, "login.html", {"error": error}, status_code=status)
     answer.headers["cache-control"] = "no-store"
-    if error is not None and error.retry_after_s is not None:
-        answer.headers["retry-after"] = str(math.ceil(error.retry_after_s))
+    if error is not None:
+        answer.headers.update(error_headers(error))
     return answer
 
 

@@ -5,7 +5,6 @@ still there. Errors of its own have a body that both OpenAI's clients and the da
 """
 
 import asyncio
-import math
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
@@ -14,6 +13,7 @@ import msgspec
 from ..errors import PrefixScopeError, error_body
 from ..sources.body_reader import OFF_LOOP_BYTES
 from ..sources.chat_proxy import Call, ChatProxy, Exchange
+from .answers import error_headers
 from .bodies import Bodies, Held
 from .origin import UnknownHost, is_known_host, is_same_origin
 from .paths import ServerPaths
@@ -199,10 +199,7 @@ async def answer_proxied(send: Send, error: PrefixScopeError) -> None:
         shape["message"] = f"{error.message}. {error.hint}"
     body = msgspec.json.encode({"error": {**shape, "type": _TYPES.get(error.status, "server_error"), "param": None}})
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    if error.retry_after_s is not None:
-        headers.append((b"retry-after", b"%d" % math.ceil(error.retry_after_s)))
-    if error.status in (408, 413):
-        headers.append((b"connection", b"close"))
+    headers += [(name.encode(), value.encode()) for name, value in error_headers(error).items()]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
 

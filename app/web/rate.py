@@ -1,4 +1,4 @@
-"""How often one client may ask: a bucket a client that fills at the setting's rate, and is asked before anything else.
+"""How often one client may ask: an allowance a client at the setting's rate, asked before anything else.
 
 The bare ASGI layer stands before the guard, so that guessing tokens costs as much as asking with the right one.
 """
@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import PrefixScopeError
+from ..sources.allowance import Allowance
 from ..sources.clock import Clock
 from .client_address import ClientAddresses
 from .guard import SAFE_METHODS
@@ -35,22 +36,20 @@ class Rate:
         self._per_s = per_s
         self._burst = max(per_s * BURST_S, 1.0)
         self._max_clients = max_clients
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """What is left, and when it was reckoned; the client seen last is last."""
+        self._clients: OrderedDict[str, Allowance] = OrderedDict()
+        """The client seen last is last."""
 
     def __len__(self) -> int:
         """Clients that are watched."""
-        return len(self._buckets)
+        return len(self._clients)
 
     def take(self, client: str, at_s: float) -> float:
         """Takes one request of the client's; 0 where it may be made now, else the seconds to wait."""
-        left, reckoned_s = self._buckets.pop(client, (self._burst, at_s))
-        left = min(left + (at_s - reckoned_s) * self._per_s, self._burst)
-        allowed = left >= 1.0
-        self._buckets[client] = (left - 1.0 if allowed else left, at_s)
-        if len(self._buckets) > self._max_clients:
-            self._buckets.popitem(last=False)
-        return 0.0 if allowed else (1.0 - left) / self._per_s
+        allowance = self._clients.pop(client, None) or Allowance(self._per_s, self._burst, at_s)
+        self._clients[client] = allowance
+        if len(self._clients) > self._max_clients:
+            self._clients.popitem(last=False)
+        return allowance.take(at_s)
 
 
 class LimitedRate:

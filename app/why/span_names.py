@@ -12,7 +12,7 @@ BreakerKind = Literal[
     "clock_time", "date", "timestamp", "uuid", "random_id", "request_id", "session_id", "counter", "user_name",
     "shuffled_examples", "reordered_tools", "reordered_keys", "trailing_space", "unicode_form", "line_endings",
     "client_line", "dropped_thinking", "template_date", "changing_text",
-]  # fmt: skip  # fmt: skip
+]  # fmt: skip
 CONTEXT_CHARS = 48
 
 _CLOCK = r"\d{1,2}[:：]\d{2}(?:[:：]\d{2}(?:[.,]\d+)?)?(?:\s?[ap]\.?m\.?)?"

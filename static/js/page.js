@@ -8,12 +8,11 @@ import { createChoice } from "./chosen_server.js";
 import { Effects } from "./effects.js";
 import { createFrame } from "./frame.js";
 import { readPalette } from "./palette.js";
-import { createRedaction, redactAnswer } from "./redact.js";
+import { createRedaction, isRedacted, redactAnswer } from "./redact.js";
 import { remembered } from "./remembered.js";
 import { createStore } from "./store.js";
 import { createTimeMachine } from "./time_machine.js";
 import { change, initialUi } from "./ui_state.js";
-import { isRedacted } from "./views/redacted.js";
 
 /** onBroken(error): an event can't be applied, or what came before it can't be shown. */
 export function createPage({ onBroken }) {

@@ -2,6 +2,9 @@
 
 const MARK = "▪";
 
+/** Whether no text is to be shown. */
+export const isRedacted = (state, ui) => ui.redacted || state.hello?.redact === true;
+
 /** Every character but white space as a mark: length and word shapes stay. null stays null. */
 export const mask = (text) => (typeof text === "string" ? Array.from(text, (each) => (/\s/.test(each) ? each : MARK)).join("") : (text ?? null));
 

@@ -124,6 +124,18 @@ async def dashboard(settings: dict[str, str], *, demo: bool = False) -> AsyncIte
         await serving
 
 
+async def connected(to: Dashboard) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A bare connection."""
+    host, port = to.url.removeprefix("http://").split(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+async def all_of(reader: asyncio.StreamReader) -> bytes:
+    """What comes until the connection ends."""
+    async with asyncio.timeout(WAIT_S):
+        return await reader.read()
+
+
 async def eventually(look: Callable[[], Awaitable[Value | None]], timeout_s: float = WAIT_S) -> Value:
     """What `look` gives, once that is something true."""
     async with asyncio.timeout(timeout_s):

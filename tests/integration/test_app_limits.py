@@ -9,11 +9,10 @@ import pytest
 
 from tests.processes import free_ports
 
-from .app_rig import WAIT_S, Dashboard, dashboard, eventually
+from .app_rig import WAIT_S, Dashboard, all_of, connected, dashboard, eventually
 
 TOKEN = "operator-token-0123456789"
 MEGABYTE = 1024 * 1024
-Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @asynccontextmanager
@@ -21,16 +20,6 @@ async def board(**settings: str) -> AsyncIterator[Dashboard]:
     """A dashboard in front of nothing."""
     async with dashboard({"vllm": f"http://127.0.0.1:{free_ports(1)[0]}", **settings}) as running:
         yield running
-
-
-async def connected(to: Dashboard) -> Connection:
-    host, port = to.url.removeprefix("http://").split(":")
-    return await asyncio.open_connection(host, int(port))
-
-
-async def all_of(reader: asyncio.StreamReader) -> bytes:
-    async with asyncio.timeout(WAIT_S):
-        return await reader.read()
 
 
 @pytest.mark.parametrize("spoofed", [True, False])

@@ -1,20 +1,17 @@
 """Clients of HTTP/1.0, which know no chunk markers, and those that want one answer a connection."""
 
-import asyncio
 import json
 
 import pytest
 
-from .app_rig import WAIT_S, Dashboard, Engine, chat_body, dashboard
+from .app_rig import Dashboard, Engine, all_of, chat_body, connected, dashboard
 
 
 async def raw(board: Dashboard, request: bytes) -> tuple[bytes, bytes]:
     """Head and body of what comes until the connection ends."""
-    host, port = board.url.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
+    reader, writer = await connected(board)
     writer.write(request)
-    async with asyncio.timeout(WAIT_S):
-        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    head, _, body = (await all_of(reader)).partition(b"\r\n\r\n")
     writer.close()
     return head, body
 

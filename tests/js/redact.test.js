@@ -3,9 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { createRedaction, mask, redactAnswer } from "../../static/js/redact.js";
+import { createRedaction, isRedacted, mask, redactAnswer } from "../../static/js/redact.js";
 import { initialState, reduceAll } from "../../static/js/store.js";
-import { isRedacted } from "../../static/js/views/redacted.js";
 import { IDLE } from "../../static/js/composer.js";
 import { golden, goldenNames, like } from "./golden.js";
 

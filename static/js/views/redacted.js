@@ -1,10 +1,8 @@
 /** The switch of redacted mode. Where the dashboard itself shows no text, it is on for good. */
 
 import { byId, setAttribute } from "../dom.js";
+import { isRedacted } from "../redact.js";
 import { t } from "../words.js";
-
-/** Whether no text is to be shown. Pure. */
-export const isRedacted = (state, ui) => ui.redacted || state.hello?.redact === true;
 
 export function createRedactSwitch({ onSwitch }) {
   const button = byId("redact-switch");
